@@ -30,6 +30,7 @@ from sklearn.pipeline import make_pipeline
 from skrbm import (
     BernoulliRBM,
     GaussianBernoulliRBM,
+    RBMClassifier,
     to_bernoulli,
     to_spin,
 )
@@ -492,3 +493,19 @@ def test_input_is_cast_a_block_at_a_time(method):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < result.nbytes + X.nbytes + 32e6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_labeled", [False, True])
+def test_large_samples_take_little_memory_beside_the_result(is_labeled):
+    """Slips: the initial states of all chains in one array; all chains of a classifier at once."""
+    X = np.random.default_rng(0).integers(0, 2, (50, 100))
+    rbm = BernoulliRBM(2, n_iter=1, random_state=0)
+    model = RBMClassifier(rbm).fit(X, X[:, 0]) if is_labeled else rbm.fit(X)
+    tracemalloc.start()
+    result = model.sample(120_000, n_gibbs_steps=1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    V = result[0] if is_labeled else result
+    assert V.shape == (120_000, 100)
+    assert peak < 1.5 * V.nbytes

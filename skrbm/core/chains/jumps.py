@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -194,15 +195,15 @@ def extrapolated_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Gener
     return machine.sample_visible(machine.hidden.sample(beyond, rng), rng)
 
 
-def draw_from_modes(
+def draws_from_modes(
     machine: Machine, anchors: Array, n_draws: int, rng: np.random.Generator
-) -> Array | None:
-    """Draw visible states by sampling importance resampling, unless the weights are too unequal.
+) -> Callable[[int], Array] | None:
+    """Prepare draws of visible states by sampling importance resampling.
 
     Gibbs chains that start from these draws are in each mode about as often as it is probable. A
     visible state is drawn given each hidden state that is chosen among the proposals of `propose`
-    with a probability proportional to its weight. In models of many units, nearly all the weight is
-    on a few proposals.
+    with a probability proportional to its weight, as for `draw_given_observed`. In models of many
+    units, nearly all the weight is on a few proposals.
 
     Parameters
     ----------
@@ -211,23 +212,27 @@ def draw_from_modes(
     anchors : ndarray of shape (n_anchors, n_visible)
         Visible states in the modes of the machine.
     n_draws : int
-        Number of draws.
+        Number of all draws, which determines the number of proposals.
     rng : numpy.random.Generator
         Source of random numbers.
 
     Returns
     -------
-    v : ndarray of shape (n_draws, n_visible) or None
-        Visible states in random order. The result is None if the effective number of proposals is
-        below a share of `MIN_EFFECTIVE_SHARE`.
+    draw : callable or None
+        Function that draws a given number of visible states, in random order. The result is None if
+        the effective number of proposals is below a share of `MIN_EFFECTIVE_SHARE`.
     """
     n_proposals = min(max(MIN_JOINT_PROPOSALS, n_draws), MAX_JOINT_PROPOSALS)
     h, log_weights = propose(machine, anchors, n_proposals, rng)
     effective = _effective_number(np.exp(log_weights - log_weights.max()))
     if not effective >= MIN_EFFECTIVE_SHARE * n_proposals:  # also if energies overflow
         return None
-    (chosen,) = _resample(log_weights[None], 0, n_draws, rng)
-    return machine.sample_visible(h[chosen[draw_permutation(n_draws, rng, chosen)]], rng)
+
+    def draw(n_draws: int) -> Array:
+        (chosen,) = _resample(log_weights[None], 0, n_draws, rng)
+        return machine.sample_visible(h[chosen[draw_permutation(n_draws, rng, chosen)]], rng)
+
+    return draw
 
 
 def draw_given_observed(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -10,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from skrbm.core.chains.gibbs import gibbs, sample_base, sample_scattered
-from skrbm.core.chains.jumps import draw_from_modes
+from skrbm.core.chains.jumps import draws_from_modes
 from skrbm.core.diagnostics import LAG, ChainDiagnostics, chain_memory, trace_chains
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, like
@@ -128,7 +129,7 @@ def chain_diagnostics(
     return trace_chains(machine, gibbs(machine, v, n_steps // 2, rng), n_steps, rng)
 
 
-def initial_states(
+def starts(
     model: ArrayModel,
     machine: Machine,
     anchors: Array,
@@ -136,8 +137,8 @@ def initial_states(
     n_steps: int,
     rng: np.random.Generator,
     cure: str = "Set n_temperatures=10.",
-) -> Array:
-    """Initial visible states of Gibbs chains that sample a machine.
+) -> Callable[[int], Array]:
+    """Prepare draws of the initial visible states of Gibbs chains that sample a machine.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def initial_states(
     anchors : ndarray of shape (n_anchors, n_visible)
         Visible states in the modes of the machine.
     n_samples : int
-        Number of chains.
+        Number of all chains.
     n_steps : int
         Number of Gibbs steps of the sample, for `warn_if_chains_stay`.
     rng : numpy.random.Generator
@@ -158,24 +159,29 @@ def initial_states(
 
     Returns
     -------
-    v : ndarray of shape (n_samples, n_visible)
-        Draws of `draw_from_modes`, which are in each mode about as often as it is probable. If they
-        cannot be had, states of random persistent chains, or states drawn without input from the
-        hidden units if there are no persistent chains.
+    draw : callable
+        Function that draws a given number of visible states. They are in each mode about as often
+        as it is probable (see `draws_from_modes`). If such draws cannot be had, they are states of
+        random persistent chains, or states drawn without input from the hidden units if there are
+        no persistent chains.
 
     Warns
     -----
     ConvergenceWarning
         If there are no such draws, and the chains do not mix.
     """
-    v = draw_from_modes(machine, anchors, n_samples, rng)
-    if v is not None:
-        return v
+    from_modes = draws_from_modes(machine, anchors, n_samples, rng)
+    if from_modes is not None:
+        return from_modes
     warn_if_chains_stay(model, machine, n_steps, cure)
     chains = model.chain_states(machine, rng)
-    if chains is None:
-        return sample_base(machine, n_samples, rng)
-    return chains[like(rng.integers(len(chains), size=n_samples), chains)]
+
+    def draw(n_draws: int) -> Array:
+        if chains is None:
+            return sample_base(machine, n_draws, rng)
+        return chains[like(rng.integers(len(chains), size=n_draws), chains)]
+
+    return draw
 
 
 def warn_if_chains_stay(model: ArrayModel, machine: Machine, n_steps: int, cure: str) -> None:

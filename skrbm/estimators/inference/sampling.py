@@ -14,9 +14,9 @@ from skrbm.core.chains.gibbs import gibbs as gibbs_steps
 from skrbm.core.chains.path import TemperedPath, heated_machine
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense
+from skrbm.core.numerics import Array, dense, like
 from skrbm.estimators.inference.missing_values import ConditionalDraws
-from skrbm.estimators.inference.mixing import initial_states
+from skrbm.estimators.inference.mixing import starts
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.array_libraries import follows_input
 from skrbm.estimators.input.formats import RowFormat
@@ -168,11 +168,12 @@ class SamplingMixin(ModelMixin):
         elif init is None:
             target = heated_machine(machine, temperature)
             _, anchors = model.base_and_anchors(target, rng)
-            chains = initial_states(model, target, anchors, len(chains), n_gibbs_steps, rng)
+            start = starts(model, target, anchors, len(chains), n_gibbs_steps, rng)
 
         def run(machine: Machine, v: Any) -> Array:
             machine = heated_machine(machine, temperature)
             if n_temperatures == 1:
+                v = like(start(len(v)), machine.weights) if init is None else v
                 return gibbs_steps(machine, v, n_gibbs_steps, rng)
             path = TemperedPath.to(machine, *path_ends)
             v = path.sample_base(len(v), rng) if init is None else dense(v)

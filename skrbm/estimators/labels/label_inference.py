@@ -15,13 +15,12 @@ from skrbm.core.chains.jumps import draw_given_observed
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.estimators.inference.mixing import initial_states
+from skrbm.estimators.inference.mixing import starts
 from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
     COUNT,
     RANDOM_STATE,
     checked_arguments,
-    finite_results,
     public_methods_of,
 )
 from skrbm.estimators.labels.label_model import LabelModel
@@ -155,10 +154,10 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         machine = LabelModel(self).machine()
         n_features = machine.visible.n_columns - len(self.classes_)
         anchors = rbm._model.mode_states(machine, rng)
-        is_clamped = np.zeros((n_samples, machine.visible.n_units), dtype=bool)
         if y is None:
+            v = np.empty((n_samples, 0), machine.dtype)
             cure = "Condition on labels by y=, with the class frequencies of your choice."
-            v = initial_states(rbm._model, machine, anchors, n_samples, n_gibbs_steps, rng, cure)
+            start = starts(rbm._model, machine, anchors, n_samples, n_gibbs_steps, rng, cure)
         else:
             y = np.asarray(y)
             if y.shape not in ((), (1,), (n_samples,)):
@@ -167,12 +166,18 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
                 )
             labels = label_numbers(np.broadcast_to(y, n_samples), self.classes_)
             v = np.zeros((n_samples, machine.visible.n_columns), machine.dtype)
-            v[:, n_features:] = np.eye(len(self.classes_))[labels]
-            is_clamped[:, -1] = True
-            v = draw_given_observed(machine, v, is_clamped, anchors, 1, rng)
-        with finite_results() as check:
-            v = clamped_gibbs(machine, v, is_clamped, n_gibbs_steps, rng)
-            check(v)
+            v[np.arange(n_samples), n_features + labels] = 1
+
+        def run(_: Machine, v: Array) -> Array:  # `machine` has the label
+            is_clamped = np.zeros((len(v), machine.visible.n_units), dtype=bool)
+            if y is None:
+                v = start(len(v))
+            else:
+                is_clamped[:, -1] = True
+                v = draw_given_observed(machine, v, is_clamped, anchors, 1, rng)
+            return clamped_gibbs(machine, v, is_clamped, n_gibbs_steps, rng)
+
+        v = rbm._model.map_rows(run, v, is_random=True)
         drawn = v[:, n_features:].argmax(axis=1)
         return rbm._row_format.write(rbm, v[:, :n_features]), np.asarray(self.classes_[drawn])
 

@@ -22,7 +22,7 @@ from scipy import sparse
 from skrbm.core.chains import jumps
 from skrbm.core.chains.jumps import (
     EXTRAPOLATIONS,
-    draw_from_modes,
+    draws_from_modes,
     extrapolated_rows,
     jump,
     mixed_rows,
@@ -170,7 +170,9 @@ def test_draws_from_modes_have_the_law_of_the_machine_in_random_order(rng):
     bias = np.full(6, -20.0)
     machine = Machine(Bernoulli(bias), Bernoulli(np.array([-120.5])), np.full((6, 1), 40.0))
     anchors = np.repeat([[0.0], [1.0]], 6, axis=1)
-    v = draw_from_modes(machine, anchors, 2 * jumps.MAX_JOINT_PROPOSALS, rng)
+    n_draws = 2 * jumps.MAX_JOINT_PROPOSALS
+    draw = draws_from_modes(machine, anchors, n_draws, rng)
+    v = np.concatenate([draw(n_draws // 4) for _ in range(4)])
     is_high = v[:, 0] > 0.5
     share = np.exp(-0.5) / (1 + np.exp(-0.5))  # of the hidden unit: both visible states are certain
     assert is_high.mean() == pytest.approx(share, abs=0.02)
