@@ -6,7 +6,7 @@ import numpy as np
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, log_sum_exp
-from skrbm.core.units import QuadratureError, UnknownRangeError
+from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
 # Range of a quadrature if hidden units are unbounded: decrease of the log-density, in nats, from
 # the current state to the ends, and margin of the hidden units' field, in standard deviations.
@@ -149,6 +149,42 @@ def log_sum_over_unit(machine: Machine, v: Array, number: int) -> Array:
     return log_sum
 
 
+def log_weights_of_values(
+    hidden: Units, unit: Units, weights: Array, rest: Array, values: Array
+) -> Array:
+    """Logarithms of the unnormalized probabilities of values of a visible unit, in nats.
+
+    The energies of the other visible units are omitted.
+
+    Parameters
+    ----------
+    hidden : Units
+        Hidden layer.
+    unit : Units
+        Layer of the visible unit alone.
+    weights : ndarray of shape (width, n_hidden)
+        Weights of the unit.
+    rest : ndarray of shape (n_samples, n_hidden)
+        Fields of the other visible units on the hidden units.
+    values : ndarray of shape (n_values, n_samples or 1, width)
+        Values of the unit.
+
+    Returns
+    -------
+    log_weights : ndarray of shape (n_values, n_samples)
+        In double precision.
+    """
+    if values.shape[1] == 1:  # those of all samples
+        shifts, energy = unit.signal(values[:, 0]) @ weights, unit.energy(values[:, 0])
+        changes = hidden.log_partition_shifts(rest)(shifts)
+        return np.asarray(changes + hidden.log_partition(rest) - energy[:, None], dtype=np.float64)
+    log_weights = np.empty((len(values), len(rest)))
+    for k, value in enumerate(values):
+        log_weights[k] = hidden.log_partition(rest + unit.signal(value) @ weights)
+        log_weights[k] -= unit.energy(value)
+    return log_weights
+
+
 def _log_weights(machine: Machine, v: Array, number: int, refinement: int) -> tuple[Array, Array]:
     """Values of `conditional_distribution`, and logarithms of their unnormalized probabilities.
 
@@ -167,10 +203,7 @@ def _log_weights(machine: Machine, v: Array, number: int, refinement: int) -> tu
     else:
         values = values[:, None]
     rest = machine.hidden_field(v) - unit.signal(states) @ weights
-    log_weight = np.empty((len(values), len(v)))
-    for k, value in enumerate(values):
-        field = rest + unit.signal(value) @ weights
-        log_weight[k] = machine.hidden.log_partition(field) - unit.energy(value)
+    log_weight = log_weights_of_values(machine.hidden, unit, weights, rest, values)
     log_weight += log_measure
     return values, log_weight
 

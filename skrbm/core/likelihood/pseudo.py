@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skrbm.core.likelihood.conditional import field_ranges
+from skrbm.core.likelihood.conditional import field_ranges, log_weights_of_values
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row, weighted_mean
+from skrbm.core.numerics import Array, dense, every_kth_row, log_sum_exp, weighted_mean
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
@@ -352,6 +352,10 @@ class _Rows:
         values, log_measure = unit.conditional_values(states, low[places], high[places])
         field, hidden = self._field[rows], self._machine.hidden
         log_weight = self._log_partition[rows] - unit.energy(states)
+        if values.shape[1] == 1 and weights.ndim == 2:  # those of all rows
+            rest = field - unit.signal(states) @ weights
+            log_weights = log_weights_of_values(hidden, unit, weights, rest, values)
+            return np.asarray(log_weight - log_sum_exp(log_weights + log_measure, axis=0))
         log_odds = np.empty((len(values), len(states)), dtype=field.dtype)
         for k, value in enumerate(values):
             change = unit.signal(value) - unit.signal(states)
