@@ -75,7 +75,8 @@ def far_rows(v: Array, span: Array, n_rows: int) -> Array:
     if not is_bounded.all():
         deviation = v.std(axis=0, dtype=np.float64)
         unit = np.where(is_bounded | (deviation == 0), unit, deviation)
-    place = projected(v - v.mean(axis=0), unit)
+    mean = v.mean(axis=0, dtype=np.float64)
+    place = projected(np.subtract(v, mean, dtype=np.float64), unit)
     square, chosen = np.square(place).sum(axis=1), list[int]()
     distance = square.copy()  # squared, from the nearest chosen row, initially from the mean
     while len(chosen) < n_rows and distance.max() > SAME_PLACE * square.max():

@@ -1,6 +1,7 @@
 """Rows that are far from all others are found first."""
 
 import numpy as np
+import pytest
 
 from skrbm.core.training.start.far_rows import far_rows
 
@@ -17,3 +18,17 @@ def test_far_rows_have_one_of_each_group_first(rng):
     assert set(nearest.argmin(axis=1)) == set(range(5))
     assert nearest.min(axis=1).max() < 1
     assert len(far_rows(np.zeros((9, 3)), span, 5)) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.longdouble, np.int8])
+def test_rows_of_all_types_are_chosen_as_in_double_precision(dtype, rng):
+    """Slips: means and distances in the type of the rows, which overflow or break ties."""
+    v = rng.integers(0, 2, (300, 12)) * 100
+    span = np.full(12, np.inf)
+    np.testing.assert_array_equal(far_rows(v.astype(dtype), span, 64), far_rows(1.0 * v, span, 64))
+    v = rng.normal(size=(300, 5)).astype(dtype)
+    scale = np.finfo(dtype).max / 8 if dtype == np.float16 else 1
+    span = np.full(5, np.inf)
+    np.testing.assert_array_equal(
+        far_rows(scale * v, span, 64), far_rows((scale * v).astype(np.float64), span, 64)
+    )
