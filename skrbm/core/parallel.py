@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,19 @@ T = TypeVar("T")
 SERIAL_PRODUCTS = FEW_PRODUCTS, MANY_PRODUCTS = 2**16, 2**24
 # Handles of the BLAS libraries, found at import, because a search takes the time of many updates.
 BLAS_LIBRARIES: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def held_while_forking(lock: threading.Lock) -> threading.Lock:
+    """Hold a lock while the process is forked, and return it.
+
+    A child process has only the thread that forked. If another thread of the parent held the lock,
+    the child could never acquire it.
+    """
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
+    return lock
 
 
 def map_blocks(
@@ -92,25 +106,45 @@ class _BlasLimit:
     """Limit of one BLAS thread for this process, which applies while it has at least one holder."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders: set[object] = set()
+        self._lock = held_while_forking(threading.Lock())
+        self._holders: dict[object, int] = {}  # with their threads
+        self._before: list[tuple[Any, int]] = []  # limited libraries
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._release_lost_threads)
 
     def hold(self, holder: object) -> None:
         with deferred_interrupts(), self._lock:
             if not self._holders:
                 # ThreadpoolController.limit does the same, but is slower: it first queries all
                 # information about the libraries.
-                self._before = [(library, library.num_threads) for library in BLAS_LIBRARIES]
-                for library, _ in self._before:
-                    library.set_num_threads(1)
-            self._holders.add(holder)
+                numbers = [(library, library.num_threads) for library in BLAS_LIBRARIES]
+                self._before = [(library, n) for library, n in numbers if n != 1]
+                _set_threads([(library, 1) for library, _ in self._before])
+            self._holders[holder] = threading.get_ident()
 
-    def release(self, holder: object) -> None:
+    def release(self, *holders: object) -> None:
         with deferred_interrupts(), self._lock:
-            if self._holders == {holder}:
-                for library, n_threads in self._before:
-                    library.set_num_threads(n_threads)
-            self._holders.discard(holder)
+            remaining = {h: thread for h, thread in self._holders.items() if h not in holders}
+            if self._holders and not remaining:
+                _set_threads(self._before)
+            self._holders = remaining
+
+    def _release_lost_threads(self) -> None:
+        """Release the holders of the threads that a forked process does not have."""
+        own = threading.get_ident()
+        self.release(*(holder for holder, thread in self._holders.items() if thread != own))
+
+
+def _set_threads(numbers: list[tuple[Any, int]]) -> None:
+    """Set the numbers of threads of BLAS libraries, so that any thread can change them again.
+
+    Since threadpoolctl 3.8, calls of all threads but the first have no effect until this thread
+    gives up control.
+    """
+    for library, n_threads in numbers:
+        library.set_num_threads(n_threads)
+        if hasattr(library, "clear_controlling_thread"):  # of OpenBLAS
+            library.clear_controlling_thread()
 
 
 _BLAS_LIMIT = _BlasLimit()

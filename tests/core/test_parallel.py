@@ -1,7 +1,10 @@
 """Blocks of work: in order, and with one BLAS thread each."""
 
 import contextlib
+import os
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -92,3 +95,77 @@ def test_errors_are_handled_in_workers_as_in_the_caller(n_jobs):
         with pytest.raises(FloatingPointError):
             map_blocks(np.log, [(np.zeros(1),)] * 4, n_jobs)
     assert np.isinf(overflown).all()
+
+
+THREADS = """
+import os, threading, time
+from skrbm.core.parallel import BLAS_LIBRARIES, _BLAS_LIMIT, _set_threads, one_blas_thread
+from skrbm.core.training.start.clusters import KMEANS_LOCK
+from skrbm.estimators.inference.model import OPENING
+
+def n_threads():
+    return {library.num_threads for library in BLAS_LIBRARIES}
+
+def in_another_thread(context, wait):
+    def enter():
+        with context:
+            has_entered.set()
+            wait()
+        has_left.set()
+        end.wait(timeout=60)
+    has_entered, has_left, end = (threading.Event() for _ in range(3))
+    threading.Thread(target=enter).start()
+    has_entered.wait()
+    return has_left, end
+
+def exit_status(child):
+    process = os.fork()
+    if process == 0:
+        os._exit(0 if child() else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+_set_threads([(library, 2) for library in BLAS_LIBRARIES])
+"""
+FORKS = {
+    "locks": """
+for lock in (KMEANS_LOCK, OPENING, _BLAS_LIMIT._lock):
+    _, end = in_another_thread(lock, lambda: time.sleep(0.5))
+    assert exit_status(lambda: lock.acquire(timeout=5)) == 0
+    end.set()
+""",
+    "limits": """
+leave = threading.Event()
+_, end = in_another_thread(one_blas_thread(), leave.wait)
+assert n_threads() == {1}
+assert exit_status(lambda: n_threads() == {2}) == 0
+with one_blas_thread():
+    assert exit_status(lambda: n_threads() == {1}) == 0
+assert n_threads() == {1}
+leave.set(), end.set()
+""",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork processes")
+@pytest.mark.parametrize("case", FORKS)
+def test_a_forked_process_is_not_blocked_by_threads_that_it_does_not_have(case):
+    """Slips: locks that no thread can release; a limit of BLAS threads that no thread ends."""
+    subprocess.run([sys.executable, "-c", THREADS + FORKS[case]], check=True, timeout=120)
+
+
+def test_any_thread_begins_and_ends_a_limit():
+    """Slips: a limit that does nothing in other threads than the first that set one, or that only
+    the thread that began it can end, as in threadpoolctl 3.8.
+    """
+    script = """
+leave = threading.Event()
+has_left, end = in_another_thread(one_blas_thread(), leave.wait)
+with one_blas_thread():
+    leave.set(), has_left.wait()
+    assert n_threads() == {1}
+assert n_threads() == {2}
+_, other_end = in_another_thread(one_blas_thread(), lambda: time.sleep(0.5))
+assert n_threads() == {1}
+end.set(), other_end.set()
+"""
+    subprocess.run([sys.executable, "-c", THREADS + script], check=True, timeout=120)
