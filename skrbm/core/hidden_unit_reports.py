@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from numbers import Integral
+from typing import Any, final
 
 import numpy as np
 
@@ -13,6 +14,13 @@ from skrbm.core.numerics import Array, histogram_range
 N_BINS = 50  # of the histogram of a hidden unit's inputs
 MIN_DRAWS = 20  # effective sample size below which the standard error is unreliable
 N_PRINTED_UNITS, N_PRINTED_COLUMNS = 10, 4  # of a printed report; columns of each unit
+
+
+def checked_unit(unit: Any, n_hidden: int) -> int:
+    """Index of a hidden unit; a ValueError is raised if there is no such unit."""
+    if not (isinstance(unit, Integral) and 0 <= int(unit) < n_hidden):
+        raise ValueError(f"unit expected to be an integer from 0 to {n_hidden - 1}, got {unit!r}.")
+    return int(unit)
 
 
 @final
@@ -69,8 +77,16 @@ class HiddenUnitReport:
         -------
         names : list of str
             Signed names such as "+port=Southampton", in descending order of the absolute weight.
+
+        Raises
+        ------
+        ValueError
+            If `unit` is not the index of a hidden unit, or if `n_columns` is not a positive
+            integer.
         """
-        weights = self.weights[unit]
+        weights = self.weights[checked_unit(unit, len(self.weights))]
+        if not (isinstance(n_columns, Integral) and int(n_columns) > 0):
+            raise ValueError(f"n_columns expected to be a positive integer, got {n_columns!r}.")
         order = np.argsort(-np.abs(weights), kind="stable")[:n_columns]
         return [f"{'+' if weights[k] >= 0 else '-'}{self.columns[k]}" for k in order]
 

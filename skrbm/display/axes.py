@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Self
 
 LINE_POINTS, LETTER_POINTS = 14.0, 6.5  # height and width of tick labels in the default size
@@ -32,13 +31,6 @@ def name_ticks(axis: Any, names: Sequence[Any]) -> None:
     pause = max(1, math.ceil(len(texts) * LINE_POINTS / length))
     options = {"rotation": 90} if axis.axis_name == "x" else {}
     axis.set_ticks(range(0, len(texts), pause), texts[::pause], **options)
-
-
-def checked_unit(unit: Any, n_hidden: int) -> int:
-    """Index of a hidden unit; a ValueError is raised if there is no such unit."""
-    if not (isinstance(unit, Integral) and 0 <= int(unit) < n_hidden):
-        raise ValueError(f"unit expected to be an integer from 0 to {n_hidden - 1}, got {unit!r}.")
-    return int(unit)
 
 
 class Display(ABC):

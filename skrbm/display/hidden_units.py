@@ -6,9 +6,9 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from skrbm.core.hidden_unit_reports import histograms
+from skrbm.core.hidden_unit_reports import checked_unit, histograms
 from skrbm.core.numerics import Array
-from skrbm.display.axes import Display, checked_unit, name_ticks
+from skrbm.display.axes import Display, name_ticks
 from skrbm.estimators.inference.reports import inputs_and_weights
 from skrbm.estimators.input.validation import COUNT, checked_arguments
 

@@ -7,8 +7,9 @@ from typing import Any, Self, final
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skrbm.core.hidden_unit_reports import checked_unit
 from skrbm.core.numerics import Array
-from skrbm.display.axes import Display, checked_unit, name_ticks, plain_text
+from skrbm.display.axes import Display, name_ticks, plain_text
 from skrbm.estimators.inference.model import model_of
 from skrbm.estimators.input.validation import COUNT, checked_arguments
 

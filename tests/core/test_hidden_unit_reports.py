@@ -5,7 +5,7 @@ import oracles
 import pytest
 from core.models import CASES, case_id, machine_from, model, visible_states
 
-from skrbm.core.hidden_unit_reports import histograms, importances
+from skrbm.core.hidden_unit_reports import HiddenUnitReport, histograms, importances
 from skrbm.core.machine import Machine
 from skrbm.core.units import Bernoulli
 
@@ -61,3 +61,25 @@ def test_histograms_of_inputs_that_differ_by_rounding_have_bins(dtype):
     counts, edges = histograms(inputs.astype(dtype))
     np.testing.assert_array_equal(counts.sum(axis=1), 3)
     assert (np.diff(edges, axis=1) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((-1,), "unit expected to be an integer from 0 to 1, got -1"),
+        ((2,), "unit .* got 2"),
+        ((1.5,), "unit .* got 1.5"),
+        (("x",), "unit .* got 'x'"),
+        ((0, -1), "n_columns expected to be a positive integer, got -1"),
+        ((0, 0), "n_columns .* got 0"),
+        ((0, 1.5), "n_columns .* got 1.5"),
+    ],
+)
+def test_units_that_are_not_there_and_no_columns_are_refused(arguments, message):
+    # Slips: the last unit for -1; all columns but one; an IndexError.
+    empty = np.zeros((2, 0))
+    names = np.array(["a", "b"])
+    report = HiddenUnitReport(empty, empty, empty, np.eye(2), names, empty, empty)
+    assert report.strongest_columns(np.int64(1), 1) == ["+b"]
+    with pytest.raises(ValueError, match=message):
+        report.strongest_columns(*arguments)
