@@ -103,10 +103,21 @@ class EffectiveCouplings:
         -------
         norms : ndarray of shape (n_features, n_features)
             Symmetric matrix of norms, in nats, with a zero diagonal.
+
+        Raises
+        ------
+        ValueError
+            If `included` is not boolean or has a wrong shape.
         """
         belongs = self.feature_of_column[:, None] == np.arange(len(self.features))
         if included is not None:
-            belongs = belongs & included[:, None]
+            mask, shape = np.asarray(included), self.feature_of_column.shape
+            if mask.dtype != bool or mask.shape != shape:
+                raise ValueError(
+                    f"included expected to be boolean and of shape {shape}, True for columns to "
+                    f"sum over, got {mask.dtype} of shape {mask.shape}."
+                )
+            belongs = belongs & mask[:, None]
         squares = belongs.T @ self.pairs**2 @ belongs
         return np.asarray(np.sqrt((squares + squares.T) / 2))  # symmetric to the bit
 

@@ -8,7 +8,7 @@ from core.models import model as random_model
 from numpy.polynomial.legendre import leggauss
 from scipy import integrate, stats
 
-from skrbm.core.couplings import effective_couplings
+from skrbm.core.couplings import EffectiveCouplings, effective_couplings
 from skrbm.core.machine import Machine
 from skrbm.core.units import Mixture, Spin
 
@@ -178,3 +178,18 @@ def test_fields_of_mixtures_are_integrals_of_their_energy():
 
     field, _ = integrate.quad(weighted_log_density, -9, 9, limit=500, epsabs=1e-10)
     np.testing.assert_allclose(effective_couplings(machine).fields, field, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    "included", [np.arange(6), np.ones(5, dtype=bool), np.ones((6, 1), dtype=bool)]
+)
+def test_norms_of_masks_of_another_type_or_shape_are_refused(included):
+    # Slips: bits of numbers taken for the mask; an error of broadcasting.
+    numbers, pairs = np.arange(3), np.ones((6, 6))
+    sites = np.repeat(numbers, 2)
+    couplings = EffectiveCouplings(pairs[0], pairs, None, "exact", sites, numbers, np.arange(6))
+    np.testing.assert_array_equal(couplings.norms([True] * 6), couplings.norms())
+    with pytest.raises(
+        ValueError, match=r"included .* boolean and of shape \(6,\), .* got (int|b)"
+    ):
+        couplings.norms(included)
