@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import gzip
 import math
+import zlib
 from codecs import BOM_UTF8
 from collections import Counter
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from skrbm.core.couplings import EffectiveCouplings
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, is_sparse
+from skrbm.estimators.input.validation import checked_arguments
 from skrbm.estimators.tables.frames import columns_of, container_of, factorized
 
 __all__ = ["contact_scores", "read_fasta", "sequence_weights"]
 
 ALPHABETS = {"protein": "-ACDEFGHIKLMNPQRSTVWY", "dna": "-ACGT", "rna": "-ACGU"}
 BEYOND_LATIN = 255  # byte of letters beyond Latin-1, in which it is the letter y with a diaeresis
+NO_LETTERS = set(".> ")  # insertions, beginnings of headers, and blanks, which are dropped
 GZIP_MAGIC = b"\x1f\x8b"  # first bytes of a compressed file: RFC 1952
 N_SHOWN = 10  # largest number of names in a message
 # Block sizes of the comparison of pairs: for at most 255 sites, two arrays of one byte per pair,
@@ -43,8 +48,8 @@ def read_fasta(
     alphabet : str, default="protein"
         Letters of the sequences. "protein" consists of the gap "-" and the twenty amino acids,
         "dna" and "rna" of the gap and the four bases. Any other string is the list of all letters:
-        at least two ASCII characters other than ".", each of them once and in upper case. Include
-        "-" if the sequences have gaps.
+        at least two printable ASCII characters other than ".", ">" and blanks, each of them once
+        and in upper case. Include "-" if the sequences have gaps.
     insertions : {"drop", "keep"}, default="drop"
         Treatment of lower-case letters and ".". In A2M and A3M files, they are insertions, which do
         not belong to a site of the alignment. "drop" removes them. "keep" converts lower-case to
@@ -63,6 +68,8 @@ def read_fasta(
 
     Raises
     ------
+    BadGzipFile
+        If a compressed file is corrupt.
     EOFError
         If a compressed file is truncated.
     ImportError
@@ -105,6 +112,7 @@ def read_fasta(
     return pd.DataFrame(columns, index=names)
 
 
+@checked_arguments(identity=[Interval(Real, 0, 1, closed="right")])
 def sequence_weights(X: Any, identity: float = 0.8) -> Array:
     r"""Compute weights that reduce the influence of similar sequences.
 
@@ -130,8 +138,10 @@ def sequence_weights(X: Any, identity: float = 0.8) -> Array:
 
     Raises
     ------
+    TypeError
+        If `X` is sparse.
     ValueError
-        If `X` is not a table or is empty, or if `identity` is not in (0, 1].
+        If `X` is not a table or is empty, or if `identity` is not a number in (0, 1].
 
     References
     ----------
@@ -145,13 +155,12 @@ def sequence_weights(X: Any, identity: float = 0.8) -> Array:
     >>> sequence_weights([list("AAAAA"), list("AAAAC"), list("GGGGG")])
     array([0.5, 0.5, 1. ])
     """
-    if not 0 < identity <= 1:
-        raise ValueError(f"identity expected to be in (0, 1], got {identity!r}.")
     sites = _site_codes(X)
     n_equal = max(1, math.ceil(identity * len(sites) - 1e-9))  # 0.55 * 100 is 55.00000000000001
     return 1 / _n_relatives(sites, n_equal)
 
 
+@checked_arguments(correction=["boolean"], as_frame=["boolean"])
 def contact_scores(
     couplings: EffectiveCouplings,
     *,
@@ -200,7 +209,7 @@ def contact_scores(
     ValueError
         If there are fewer than three sites, or if the couplings have no column for the ignored
         letter. If `ignored_letter` is given and a feature has two states in a single column; fit
-        with the kind "categorical".
+        with the kind "categorical". If `correction` or `as_frame` is not boolean.
 
     References
     ----------
@@ -295,11 +304,12 @@ def _pandas(caller: str) -> Any:
 def _letters(alphabet: str) -> str:
     """Return the letters of an alphabet, given its name or the letters themselves."""
     letters = ALPHABETS.get(alphabet.lower(), alphabet) if isinstance(alphabet, str) else ""
-    is_plain = letters.isascii() and letters == letters.upper() and "." not in letters
+    is_plain = letters.isascii() and letters.isprintable() and letters == letters.upper()
+    is_plain = is_plain and not set(letters) & NO_LETTERS
     if not is_plain or len(set(letters)) != len(letters) or len(letters) < 2:
         raise ValueError(
             f"alphabet expected to be one of {list(ALPHABETS)}, or at least two upper-case "
-            f"letters, each of them once, got {alphabet!r}."
+            f"letters other than '.', '>' and blanks, each of them once, got {alphabet!r}."
         )
     return letters
 
@@ -308,7 +318,11 @@ def _content(path: Any) -> bytes:
     """Content of a file, decompressed if it is compressed with gzip."""
     content = path.read() if hasattr(path, "read") else Path(path).read_bytes()
     content = content.encode() if isinstance(content, str) else content
-    content = gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content
+    if content.startswith(GZIP_MAGIC):
+        try:
+            content = gzip.decompress(content)
+        except zlib.error as error:  # wrong checksums raise a BadGzipFile
+            raise gzip.BadGzipFile(f"path expected an intact file, got: {error}.") from error
     return content.removeprefix(BOM_UTF8)
 
 
@@ -408,6 +422,8 @@ def _site_codes(X: Any) -> Array:
     Equal values have equal codes, and missing values have the code 0. The codes have shape
     (n_sites, n_rows).
     """
+    if is_sparse(X):
+        raise TypeError("X expected a dense table, got a sparse matrix. Pass X.toarray().")
     X = np.asarray(X) if container_of(X) == "array" else X
     if len(X.shape) != 2 or 0 in X.shape:
         raise ValueError(

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from skrbm import EffectiveCouplings, TabularRBM, effective_couplings
 from skrbm.sequences import _n_relatives, contact_scores, read_fasta, sequence_weights
@@ -90,9 +91,27 @@ def test_bad_files_are_refused_by_record(content, message):
 
 
 @pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda packed: packed[:12] + b"\xff" + packed[13:], gzip.BadGzipFile),
+        (lambda packed: packed[:-6] + b"\xff" * 6, gzip.BadGzipFile),  # checksum and length
+        (lambda packed: packed[:20], EOFError),
+    ],
+)
+def test_damaged_files_raise_the_documented_error(change, error):
+    # Slip: a zlib.error of corrupt content.
+    pytest.importorskip("pandas")
+    with pytest.raises(error):
+        read_fasta(io.BytesIO(change(gzip.compress(FASTA.encode()))))
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"alphabet": "AA"}, "'rna'.* or at least two upper-case letters.*got 'AA'"),
+        ({"alphabet": ">A"}, "letters other than '.', '>' and blanks.*got '>A'"),
+        ({"alphabet": "A B"}, "alphabet expected to be one of.*got 'A B'"),
+        ({"alphabet": "A\tB"}, "alphabet expected to be one of.*got 'A"),
         ({"alphabet": 4}, "alphabet expected to be one of.*got 4"),
         ({"alphabet": "proteins"}, "alphabet expected to be one of.*got 'proteins'"),
         ({"insertions": "ignore"}, r"insertions expected to be one of \('drop', 'keep'\)"),
@@ -161,13 +180,21 @@ def test_weights_of_frames_are_those_of_their_letters(rng):
     [
         (["ACD", "ACD"], 0.8, r"at least one row and one site, got shape \(2,\).*list of let"),
         (np.empty((0, 3)), 0.8, r"got shape \(0, 3\)"),
-        ([["A"]], 0.0, r"identity expected to be in \(0, 1\], got 0.0"),
-        ([["A"]], 80, r"identity expected to be in \(0, 1\], got 80"),
+        ([["A"]], 0.0, r"'identity' .* range \(0.0, 1.0\]. Got 0.0"),
+        ([["A"]], 80, r"'identity' .* Got 80"),
+        ([["A"]], "x", r"'identity' .* Got 'x'"),
+        ([["A"]], None, r"'identity' .* Got None"),
     ],
 )
 def test_bad_arguments_of_weights_are_refused(X, identity, message):
     with pytest.raises(ValueError, match=message):
         sequence_weights(X, identity)
+
+
+def test_weights_of_sparse_matrices_are_refused():
+    # Slip: a message about the shape ().
+    with pytest.raises(TypeError, match=r"dense table, got a sparse matrix.*toarray"):
+        sequence_weights(sp.csr_array(np.eye(3)))
 
 
 def random_couplings(rng, n_sites=5):
@@ -229,6 +256,9 @@ def test_what_has_no_contacts_is_refused(rng):
         contact_scores(random_couplings(rng)[0], ignored_letter="X")
     with pytest.raises(TypeError, match="result of effective_couplings, got TabularRBM"):
         contact_scores(TabularRBM())
+    for name in ("correction", "as_frame"):
+        with pytest.raises(ValueError, match=f"'{name}' .* Got 'x'"):
+            contact_scores(random_couplings(rng)[0], **{name: "x"})
 
 
 def test_two_state_sites_have_two_letters(rng):
