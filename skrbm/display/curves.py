@@ -117,16 +117,27 @@ class TrainingCurveDisplay(Display):
             raise ValueError(
                 f"history expected quantities of the same number of epochs, got {lengths}."
             )
-        ax, (n_epochs,) = self._begin(ax), set(lengths.values())
+        (n_epochs,), errors = set(lengths.values()), self.errors or {}
         epochs = range(1, n_epochs + 1) if self.epochs is None else self.epochs
+        if len(epochs) != n_epochs:
+            raise ValueError(
+                f"epochs expected {n_epochs} numbers, one for each epoch in history, got "
+                f"{len(epochs)}."
+            )
+        wrong = {k: len(v) for k, v in errors.items() if lengths.get(k) != len(v)}
+        if wrong:
+            raise ValueError(
+                f"errors expected {n_epochs} values of quantities among {list(lengths)}, got {wrong}."
+            )
+        ax = self._begin(ax)
         self.lines_ = [
             ax.plot(epochs, column, marker=".", label=label)[0]
             for label, column in zip(labels, self.history.values(), strict=True)
         ]
         lines = dict(zip(self.history, self.lines_, strict=True))
         self.bands_ = []
-        for name, errors in (self.errors or {}).items():
-            column, error = np.array(self.history[name]), np.array(errors)
+        for name, values in errors.items():
+            column, error = np.array(self.history[name]), np.array(values)
             low, high, color = column - error, column + error, lines[name].get_color()
             self.bands_.append(ax.fill_between(epochs, low, high, alpha=0.3, color=color))
         ax.set_xlabel("epoch")

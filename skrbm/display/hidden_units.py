@@ -37,6 +37,8 @@ class HiddenUnitDisplay(Display):
         Weights to draw, from top to bottom.
     names : sequence of length n_weights
         Names of the columns that the weights belong to.
+    unit : int, default=None
+        Index of the hidden unit, for the title. If None, there is no title.
 
     Attributes
     ----------
@@ -57,11 +59,14 @@ class HiddenUnitDisplay(Display):
     histogram_: Any
     line_: Any
 
-    def __init__(self, counts: Array, edges: Array, weights: Array, names: Any) -> None:
+    def __init__(
+        self, counts: Array, edges: Array, weights: Array, names: Any, *, unit: int | None = None
+    ) -> None:
         self.counts = counts
         self.edges = edges
         self.weights = weights
         self.names = names
+        self.unit = unit
 
     @classmethod
     @checked_arguments(n_columns=[*COUNT, None])
@@ -109,9 +114,7 @@ class HiddenUnitDisplay(Display):
         (counts,), (edges,) = histograms(inputs[:, [unit]])
         of_unit = weights[unit]
         order = np.argsort(-np.abs(of_unit), kind="stable")[:n_columns]
-        display = cls(counts, edges, of_unit[order], names[order]).plot(ax)
-        display._entitle(f"hidden unit {unit}")
-        return display
+        return cls(counts, edges, of_unit[order], names[order], unit=unit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
@@ -130,4 +133,6 @@ class HiddenUnitDisplay(Display):
         right.invert_yaxis()
         right.locator_params(axis="x", nbins=N_WEIGHT_TICKS)
         right.set_xlabel("weight")
+        if self.unit is not None:
+            self._entitle(f"hidden unit {self.unit}")
         return self

@@ -9,12 +9,13 @@ from typing import Any, Self, final
 
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_array, check_is_fitted
 
 from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.display.axes import Display
 from skrbm.estimators.inference.model import model_of
 from skrbm.estimators.input.array_libraries import computed_by_numpy, to_numpy
+from skrbm.estimators.input.formats import checked_mask
 from skrbm.estimators.input.validation import COUNT, RANDOM_STATE, checked_arguments
 
 GAP_COLOR = "lightsteelblue"  # of missing pixels and of lines between images
@@ -45,6 +46,7 @@ class ComponentsDisplay(Display):
 
     image_: Any
 
+    @checked_arguments(n_columns=[*COUNT, None])
     def __init__(self, images: Array, *, n_columns: int | None = None) -> None:
         self.images = images
         self.n_columns = n_columns
@@ -105,10 +107,10 @@ class ComponentsDisplay(Display):
         return cls(images, n_columns=n_columns).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        axes = tuple(range(1, self.images.ndim))
-        largest = np.abs(self.images).max(axis=axes, keepdims=True)
+        images = _checked_images([self.images])[0]
+        largest = np.abs(images).max(axis=tuple(range(1, images.ndim)), keepdims=True)
         scale = np.maximum(largest, MIN_WEIGHT_SHARE * largest.max(initial=0))
-        scaled = self.images / np.where(scale > 0, scale, 1)
+        scaled = images / np.where(scale > 0, scale, 1)
         n_columns = self.n_columns or math.ceil(math.sqrt(len(scaled)))
         mosaic = _mosaic(scaled, n_columns)
         ax = self._begin(ax)
@@ -205,7 +207,7 @@ class SamplesDisplay(Display):
         ValueError
             If `image_shape` is not a shape of images with one value for each feature. If
             `image_shape` is None and the number of features is not a square number. If `mask` is
-            given without `X`. If `mask` is given and an observed value of `X` is missing. If `mask`
+            given without `X`, is not boolean or has a wrong shape. If `mask` is given and an observed value of `X` is missing. If `mask`
             is None, a value of `X` is missing, and the estimator does not have
             `missing="marginalize"`. If `method` is unknown.
         """
@@ -218,12 +220,13 @@ class SamplesDisplay(Display):
         if method == "mean":
             kinds = {"means of samples": estimator.inverse_transform(estimator.transform(samples))}
         if X is not None:
+            n_rows = _num_samples(X)
             X, others = (X.tocsr() if is_sparse(X) else X)[:n_images], {}
             data = check_array(X, accept_sparse=True, dtype=np.float64, ensure_all_finite=False)
             data = dense(data)
             is_finite = np.isfinite(data)
             if mask is not None:
-                mask = np.asarray(mask, dtype=bool)
+                mask = checked_mask(mask, (n_rows, data.shape[1]))
                 mask = mask[:n_images] if mask.ndim == 2 else mask
                 filled = estimator.inpaint(X, mask, method="mean", random_state=random_state)
                 others = {"known": np.where(mask, data, np.nan), "inpainted": filled}
@@ -236,8 +239,9 @@ class SamplesDisplay(Display):
     def plot(self, ax: Any = None) -> Self:
         if not self.rows:
             raise ValueError("rows expected at least one row of images, got none.")
-        n_columns = max(map(len, self.rows.values()))
-        mosaic = np.concatenate([_mosaic(row, n_columns) for row in self.rows.values()])
+        rows = _checked_images(list(self.rows.values()))
+        n_columns = max(map(len, rows))
+        mosaic = np.concatenate([_mosaic(row, n_columns) for row in rows])
         ax = self._begin(ax)
         self.image_ = _show(ax, mosaic, np.nanmin(mosaic), np.nanmax(mosaic))
         height = len(mosaic) / len(self.rows)
@@ -273,6 +277,22 @@ def _images(v: Any, image_shape: tuple[int, ...] | None) -> Array:
     return np.asarray(v, dtype=np.float64).reshape(-1, *shape)
 
 
+def _checked_images(rows: list[Any]) -> list[Array]:
+    """Validate rows of images, and return them as arrays."""
+    arrays = [np.asarray(row) for row in rows]
+    shapes = [array.shape for array in arrays]
+    if not all(len(shape) == 3 or (len(shape) == 4 and shape[3] == 3) for shape in shapes):
+        raise ValueError(
+            f"Expected images of shape (n_images, height, width) or (n_images, height, width, 3), "
+            f"got {shapes}."
+        )
+    if 0 in [n for shape in shapes for n in shape]:
+        raise ValueError(f"Expected at least one image, got none: shapes are {shapes}.")
+    if len({shape[1:] for shape in shapes}) > 1:
+        raise ValueError(f"Rows expected images of the same shape, got {shapes}.")
+    return arrays
+
+
 def _renewed(X: Any, values: Array) -> Any:
     """Convert an array to a data frame with the columns of `X` if `X` is a data frame."""
     return type(X)(dict(zip(X.columns, values.T, strict=True))) if hasattr(X, "columns") else values
@@ -292,8 +312,6 @@ def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
 def _mosaic(images: Array, n_columns: int) -> Array:
     """Arrange images in rows of `n_columns`, with lines of NaN below and to the right of each."""
     n_images, height, width, *channels = images.shape
-    if not n_images:
-        raise ValueError("Expected at least one image, got none. Set n_images to 1 or more.")
     n_rows = -(-n_images // n_columns)
     tiles = np.full((n_rows * n_columns, height + 1, width + 1, *channels), np.nan)
     tiles[:n_images, :height, :width] = images

@@ -37,6 +37,8 @@ class LogoDisplay(Display):
         Index of the column to which each value belongs, from 0.
     names : sequence of length n_columns
         Names of the columns.
+    unit : int, default=None
+        Index of the hidden unit, for the title. If None, there is no title.
 
     Attributes
     ----------
@@ -51,11 +53,20 @@ class LogoDisplay(Display):
 
     letters_: list[Any]
 
-    def __init__(self, weights: Array, letters: Any, column_of_value: Array, names: Any) -> None:
+    def __init__(
+        self,
+        weights: Array,
+        letters: Any,
+        column_of_value: Array,
+        names: Any,
+        *,
+        unit: int | None = None,
+    ) -> None:
         self.weights = weights
         self.letters = letters
         self.column_of_value = column_of_value
         self.names = names
+        self.unit = unit
 
     @classmethod
     @checked_arguments(n_columns=[*COUNT, None])
@@ -119,9 +130,7 @@ class LogoDisplay(Display):
         column = np.searchsorted(shown, column[is_shown])
         labels = table["columns"][is_shown]
         letters = [s[len(names[j]) + 1 :] for s, j in zip(labels, column, strict=True)]
-        display = cls(weights[is_shown], letters, column, names).plot(ax)
-        display._entitle(f"weights of hidden unit {unit}")
-        return display
+        return cls(weights[is_shown], letters, column, names, unit=unit).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         ax = self._begin(ax)
@@ -156,6 +165,8 @@ class LogoDisplay(Display):
         ax.set_ylim(low, high if high > low else 1.0)
         name_ticks(ax.xaxis, self.names)
         ax.set_ylabel("weight, nats")
+        if self.unit is not None:
+            self._entitle(f"weights of hidden unit {self.unit}")
         return self
 
 

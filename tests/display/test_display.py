@@ -319,8 +319,8 @@ def test_samples_may_be_shown_as_means(rbm):
         SamplesDisplay.from_estimator(rbm, method="average")
 
 
-def test_pictures_have_titles_and_units_and_keep_those_that_are_there(rbm):
-    """Slips: a title of one's own that is lost; two curves without their unit."""
+def test_pictures_have_titles_and_units_and_keep_those_that_are_there(rbm, table):
+    """Slips: a title of one's own, or of a second plot, that is lost; curves without their unit."""
     for draw in (
         lambda ax: ComponentsDisplay.from_estimator(rbm, ax=ax),
         lambda ax: TrainingCurveDisplay.from_estimator(rbm, ax=ax),
@@ -330,6 +330,16 @@ def test_pictures_have_titles_and_units_and_keep_those_that_are_there(rbm):
         assert draw(ax).ax_.get_title()
         ax.set_title("mine")
         assert draw(ax).ax_.get_title() == "mine"
+    for draw in (
+        lambda: LogoDisplay.from_estimator(table, 1),
+        lambda: HiddenUnitDisplay.from_estimator(rbm, X, 1),
+        lambda: ComponentsDisplay.from_estimator(rbm),
+    ):
+        display = draw()
+        title = display.ax_.get_title()
+        assert title
+        other = matplotlib.pyplot.figure().add_subplot()
+        assert display.plot(other).ax_.get_title() == title
     for names, label in (
         (["pseudo_likelihood"], "pseudo likelihood, nats"),
         (["pseudo_likelihood", "chain_gap"], "nats"),
@@ -598,13 +608,44 @@ def test_names_of_columns_do_not_overlap(length, n_names):
         (TrainingCurveDisplay({}), "same number of epochs, got {}"),
         (TrainingCurveDisplay({"a": [1, 2], "b": [1]}), "got {'a': 2, 'b': 1}"),
         (SamplesDisplay({}), "at least one row of images"),
+        (TrainingCurveDisplay({"a": [1, 2]}, epochs=[1]), "epochs expected 2 numbers.* got 1"),
+        (TrainingCurveDisplay({"a": [1]}, errors={"b": [1]}), r"among \['a'\], got {'b': 1}"),
+        (TrainingCurveDisplay({"a": [1, 2]}, errors={"a": [1]}), "errors expected 2.*{'a': 1}"),
         (ComponentsDisplay(np.empty((0, 2, 2))), "at least one image"),
+        (ComponentsDisplay(np.zeros((3, 4))), r"height, width, 3\), got \[\(3, 4\)\]"),
+        (ComponentsDisplay(np.zeros((3, 4, 4, 4))), r"height, width, 3\), got"),
+        (SamplesDisplay({"a": np.zeros((3, 4))}), r"height, width, 3\), got"),
+        (
+            SamplesDisplay({"a": np.zeros((2, 4, 4)), "b": np.zeros((2, 5, 4))}),
+            r"images of the same shape, got \[\(2, 4, 4\), \(2, 5, 4\)\]",
+        ),
     ],
 )
 def test_data_that_cannot_be_drawn_open_no_figure(display, message):
     with pytest.raises(ValueError, match=message):
         display.plot()
     assert not matplotlib.pyplot.get_fignums()
+
+
+@pytest.mark.parametrize("n_columns", [0, -1, 1.5])
+def test_images_in_rows_of_no_columns_are_refused(n_columns):
+    # Slip: 0 taken for None.
+    with pytest.raises(ValueError, match=f"'n_columns' .* Got {n_columns}"):
+        ComponentsDisplay(np.ones((3, 4, 4)), n_columns=n_columns)
+
+
+@pytest.mark.parametrize(
+    ("mask", "got"),
+    [
+        (np.ones((1000, 64), dtype=bool), r"bool of shape \(1000, 64\)"),
+        (np.ones((10, 64), dtype=bool), r"bool of shape \(10, 64\)"),
+        (np.ones(64), r"float64 of shape \(64,\)"),
+    ],
+)
+def test_masks_are_judged_before_rows_are_selected(rbm, mask, got):
+    # Slips: the shape of the first rows of the mask in the message; numbers taken for a mask.
+    with pytest.raises(ValueError, match=rf"of shape \(500, 64\) or \(64,\).* got {got}"):
+        SamplesDisplay.from_estimator(rbm, X[:500], mask=mask, n_gibbs_steps=1)
 
 
 @pytest.mark.parametrize("draw", DISPLAYS.values(), ids=DISPLAYS)
