@@ -11,6 +11,7 @@ from scipy.integrate import quad
 
 from skrbm.core.numerics import Array
 from skrbm.core.units import QuadratureError, Units
+from skrbm.estimators.input.validation import checked_arguments
 
 N_FIELDS = 5  # rows of the test fields
 N_NEAR_FIELDS = 81  # fields at which the variance is compared with its bound
@@ -21,6 +22,7 @@ MAX_ERROR = 1e-6  # relative and absolute tolerance of comparisons in double pre
 MAX_STD_ERRORS = 6  # of a sample moment; a correct moment fails with a probability of 2e-9
 
 
+@checked_arguments(units=[Units], rng=[np.random.Generator])
 def check_units(units: Units, rng: np.random.Generator) -> None:
     """Test a layer of units: its distribution, gradients, offsets and initialization.
 
@@ -45,12 +47,22 @@ def check_units(units: Units, rng: np.random.Generator) -> None:
         method that is used in the comparison, such as `energy` or `signal_gradient`. If a unit with
         two bounds has no quadrature, the message is that of the `QuadratureError`. The error is
         raised even under ``python -O``.
+    ValueError
+        If `units` is not a layer, if its parameters are not arrays in double precision, or if `rng`
+        is not a NumPy generator.
 
     Examples
     --------
     >>> from skrbm.core.units import Spin
     >>> check_units(Spin(np.array([-1.0, 0.5])), np.random.default_rng(0))
     """
+    for name, array in units.parameters.items():
+        dtype = getattr(array, "dtype", type(array).__name__)
+        if dtype != np.float64:
+            raise ValueError(
+                f"units expected parameters that are arrays in double precision, got {name} of type "
+                f"{dtype}. Convert it by np.asarray({name}, dtype=float)."
+            )
     field = rng.standard_normal((N_FIELDS, units.n_columns))
     for check in CHECKS:
         check(units, field, rng)

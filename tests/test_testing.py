@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from core.test_units import UNITS
 
+from skrbm.core.units import Bernoulli
 from skrbm.testing import check_units
 
 
@@ -35,3 +36,21 @@ def test_slips_are_found_without_assert_statements():
     lines = done.stdout.splitlines()
     assert len(lines) == len(broken_units.BROKEN)
     assert [line for line in lines if not line.endswith(": refused")] == []
+
+
+@pytest.mark.parametrize(
+    ("units", "rng", "message"),
+    [
+        (Bernoulli(np.array([1, -1])), np.random.default_rng(0), "got bias of type int64"),
+        (Bernoulli(np.ones(2, dtype=np.float32)), np.random.default_rng(0), "type float32"),
+        (Bernoulli([1.0, -1.0]), np.random.default_rng(0), "got bias of type list"),
+        (Bernoulli, np.random.default_rng(0), "'units' .* an instance of .*Units"),
+        ("x", np.random.default_rng(0), "'units' .* Got 'x'"),
+        (Bernoulli(np.ones(2)), 0, "'rng' .* an instance of .*Generator'. Got 0"),
+        (Bernoulli(np.ones(2)), None, "'rng' .* Got None"),
+    ],
+)
+def test_arguments_of_other_types_are_named(units, rng, message):
+    # Slips: integers, which a correct method is blamed for; an AttributeError.
+    with pytest.raises(ValueError, match=message):
+        check_units(units, rng)
