@@ -69,6 +69,10 @@ class TabularRBM(ConditionalMixin, BaseRBM):
           transformed numbers is a mixture of normal distributions and of point masses at frequent
           values, such as zeros. Given the hidden units, this mixture is tilted exponentially.
         - "standard": standardization to mean zero and, unless the column is constant, variance one.
+
+        If the column has point masses at two or more values and no others, with "normal" or
+        "mixture", all other numbers together have a probability of about 1 / (n_rows + 1): they
+        have a finite likelihood, but samples never contain them.
     handle_unknown : {"missing", "nearest", "error"}
         Treatment of unknown categories. The known categories of a column are those in `kinds` or of
         its data type. Without these, they are the values in the rows of `fit` or of the first
