@@ -171,8 +171,8 @@ class BaseRBM(
     l2 : float
         L2 penalty (weight decay): factor of half the sum of the squared weights.
     max_norm : float or None
-        Maximum Euclidean norm of the weights of a hidden unit. If None, the norm is not
-        constrained.
+        Maximum Euclidean norm of the weights of a hidden unit. The bound is applied after each
+        update; the initial weights may exceed it. If None, the norm is not constrained.
     early_stopping : bool
         Hold out validation rows in `fit`, and end the fit when their score no longer improves. The
         fitted parameters are those of the last epoch whose score is at most half a standard error
