@@ -23,7 +23,7 @@ from scipy.special import expit
 from sklearn import neural_network
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer, MaxAbsScaler
+from sklearn.preprocessing import Binarizer, MaxAbsScaler, MinMaxScaler
 
 from skrbm import (
     BernoulliRBM,
@@ -192,6 +192,24 @@ def test_sparse_counts_are_sent_to_what_takes_them():
         rbm.fit(counts)
     for step in (MaxAbsScaler(), Binarizer()):
         rbm.fit(step.fit_transform(counts))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "values", "low"),
+    [
+        (BernoulliRBM, [[-2.0, 3], [0, 1]], 0),
+        (SpinRBM, [[-2.0, 3], [0, 1]], -1),
+        (SpinRBM, [[0, 3.0], [2, 0]], -1),
+    ],
+)
+def test_sparse_rows_that_must_become_dense_are_sent_there(estimator, values, low):
+    """Slips: MaxAbsScaler, which keeps negative values; counts as 0 and 1, which are no spins."""
+    X = sp.csr_array(np.array(values))
+    rbm = estimator(2, n_iter=1, check_input="raise")
+    message = rf"Rescale X\.toarray\(\), .*\.MinMaxScaler\(\({low}, 1\), clip=True\), or set"
+    with pytest.raises(ValueError, match=message):
+        rbm.fit(X)
+    rbm.fit(MinMaxScaler((low, 1), clip=True).fit_transform(X.toarray()))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
@@ -587,11 +605,18 @@ def test_only_the_other_states_can_be_converted(convert, rbm):
 
 
 def test_bits_in_place_of_spins_warn():
-    """Catches data of 0 and 1 that a spin model reads as undecided and up."""
+    """Catches data of 0 and 1 that a spin model reads as undecided and up.
+
+    Slips: 2 * X - 1, which fails for sparse rows, and wraps around for unsigned ones.
+    """
     bits = np.random.default_rng(0).integers(0, 2, (50, 3))
-    for X in (bits, bits.astype(np.float32), sp.csr_array(bits), bits.astype(bool)):
-        with pytest.warns(DomainWarning, match=r"only 0 and 1.*2 \* X - 1"):
+    kinds = (int, np.float32, np.uint8, bool)
+    for X in (*map(bits.astype, kinds), sp.csr_array(bits), sp.csr_array(bits.astype(np.uint8))):
+        rows, text = (X.toarray(), "X.toarray()") if sp.issparse(X) else (X, "X")
+        message = rf"only 0 and 1.*Pass 2\.0 \* {re.escape(text)} - 1, "
+        with pytest.warns(DomainWarning, match=message):
             SpinRBM(2, n_iter=1).fit(X)
+        SpinRBM(2, n_iter=1, check_input="raise").fit(2.0 * rows - 1)
     with pytest.raises(ValueError, match="only 0 and 1"):
         SpinRBM(2, n_iter=1, check_input="raise").fit(bits)
     with warnings.catch_warnings():

@@ -366,10 +366,11 @@ def check_domain(
     assert_all_finite(
         X, allow_nan=allow_nan, estimator_name=type(estimator).__name__, input_name=name
     )
+    rows = f"{name}.toarray()" if issparse(X) else name
     if is_inside:
         message = (
             f"{units.__name__} units expect {low:g} and {high:g}, but {name} has only 0 and 1, and "
-            f"0 would be read as a mean of zero. Pass 2 * {name} - 1, use BernoulliRBM, or set "
+            f"0 would be read as a mean of zero. Pass 2.0 * {rows} - 1, use BernoulliRBM, or set "
             f"check_input='ignore'."
         )
     elif np.isinf(high):
@@ -378,12 +379,13 @@ def check_domain(
             f"{lowest:.9g}. Pass states of these units, or set check_input='ignore'."
         )
     else:
-        scaler = "MaxAbsScaler(), make counts 0 and 1 with sklearn.preprocessing.Binarizer()"
-        if not issparse(X):  # MinMaxScaler refuses sparse matrices
-            scaler = f"MinMaxScaler(({low:g}, {high:g}), clip=True)"
+        scaler = f"MinMaxScaler(({low:g}, {high:g}), clip=True)"
+        if issparse(X) and low == 0 <= lowest:  # these scalers keep zeros, and X sparse
+            rows = name
+            scaler = "MaxAbsScaler(), make counts 0 and 1 with sklearn.preprocessing.Binarizer()"
         message = (
             f"{units.__name__} units expect values in [{low:g}, {high:g}], but {name} has values "
-            f"from {lowest:.9g} to {highest:.9g}. Rescale them, for example with "
+            f"from {lowest:.9g} to {highest:.9g}. Rescale {rows}, for example with "
             f"sklearn.preprocessing.{scaler}, or set check_input='ignore'."
         )
     if estimator.check_input == "raise":
