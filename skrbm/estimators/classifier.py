@@ -405,6 +405,12 @@ class RBMClassifier(
         if self.class_weight is not None and len(given):
             factors = np.ones(len(y))
             if isinstance(self.class_weight, dict):  # these rows may lack some of its classes
+                is_weight = Interval(Real, 0, None, closed="left").is_satisfied_by
+                if not all(map(is_weight, self.class_weight.values())):
+                    raise ValueError(
+                        f"class_weight expected finite numbers of at least zero, got "
+                        f"{self.class_weight}. Zero leaves out the rows of a class."
+                    )
                 of_class = compute_class_weight(self.class_weight, classes=labels, y=labels)
                 factors[is_labelled] = of_class[numbers[is_labelled]]
             else:

@@ -155,6 +155,16 @@ def test_weights_of_classes_serve_chunks_of_a_stream_that_lack_some():
         clone(classifier).set_params(class_weight={"sow": 3.0}).fit(X, y)
 
 
+@pytest.mark.parametrize("weight", [-1, np.nan, np.inf, "a", None])
+def test_bad_weights_of_classes_are_named(weight):
+    """Slips: sample_weight, which was not passed, blamed; NumPy's words about text."""
+    classifier = RBMClassifier(new("bernoulli", **FAST), class_weight={0: weight, 1: 1})
+    for call in (classifier.fit, partial(classifier.partial_fit, classes=[0, 1])):
+        with pytest.raises(ValueError, match=rf"class_weight expected .* got \{{0: .?{weight}.?,"):
+            call(np.eye(4), [0, 1, 0, 1])
+    classifier.set_params(class_weight={0: 0}).partial_fit(np.eye(4), [0, 1, 0, 1], classes=[0, 1])
+
+
 @pytest.mark.parametrize("kind", DISCRETE_KINDS)
 def test_sparse_rows_are_learned_like_dense_ones(kind):
     """Slips: labels in other columns, or rows of a block mixed up."""
