@@ -214,9 +214,10 @@ class RBMClassifier(
         ------
         ValueError
             If a parameter or the data are invalid, if there are fewer than two classes, or if the
-            estimator has `track_likelihood=True`. If `generative_weight` is positive, the
-            `algorithm` of the estimator is "exact", and both layers have more than 2^25 states. The
-            classifier is then unchanged.
+            estimator has `track_likelihood=True`. If the fit is a warm start, and `y` has labels
+            that are not in `classes_`. If `generative_weight` is positive, the `algorithm` of the
+            estimator is "exact", and both layers have more than 2^25 states. The classifier is then
+            unchanged.
         TypeError
             If the type of `X` is not supported, such as a sparse matrix for real-valued features;
             the classifier is then unchanged.
@@ -401,6 +402,8 @@ class RBMClassifier(
             )
         numbers = np.full(len(y), NO_LABEL)
         advice = " To learn further classes, pass all labels as classes in the first partial_fit."
+        if is_planned:
+            advice = " Set warm_start=False of the estimator to start anew with all labels of y."
         numbers[is_labelled] = label_numbers(given, labels, advice)
         if self.class_weight is not None and len(given):
             factors = np.ones(len(y))

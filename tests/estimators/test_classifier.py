@@ -373,6 +373,18 @@ def test_arrays_assigned_by_hand_are_what_a_stream_goes_on_from():
     assert classifier.n_iter_ == 1
 
 
+def test_further_classes_are_sent_to_what_learns_them():
+    """Slip: classes of the first partial_fit, which fit does not have."""
+    X, y = np.eye(4), np.array([0, 1, 0, 1])
+    classifier = RBMClassifier(new("bernoulli", warm_start=True, **FAST)).fit(X, y)
+    with pytest.raises(ValueError, match=r"got \[2\]\. To learn .* in the first partial_fit\.$"):
+        classifier.partial_fit(X, y + 1)
+    with pytest.raises(ValueError, match=r"got \[2\]\. Set warm_start=False of the estimator"):
+        classifier.fit(X, y + 1)
+    classifier.set_params(estimator__warm_start=False).fit(X, y + 1)
+    np.testing.assert_array_equal(classifier.classes_, [1, 2])
+
+
 def test_another_number_of_components_needs_a_new_start():
     """Slip: a warm start that ignores it."""
     X, y = labelled()
