@@ -214,10 +214,11 @@ def effective_couplings(
     if method == "auto":  # "gaussian" takes 5 to 100 times as long for common weights
         method = "exact" if signals.has_two_states else "gaussian"
     if not signals.has_two_states and (method == "exact" or len(signals.reals.columns)):
+        advice = " Use the method 'gaussian', which is exact for hidden units that are normal."
         raise ValueError(
             f"Exact couplings, and couplings of real values, need hidden units that have two "
-            f"states, got {type(machine.hidden).__name__} units. For discrete visible units "
-            f"use the method 'gaussian', which is exact for hidden units that are normal."
+            f"states, got {machine.hidden.type_name} units."
+            f"{advice if machine.visible.is_discrete else ''}"
         )
     add = {"exact": _integrate, "gaussian": _average_normal}[method]
     shape = signals.unit_of_column.shape

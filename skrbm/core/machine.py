@@ -155,14 +155,14 @@ class Machine:
         for layer in (self.visible, self.hidden):
             if not (layer.tail_curvature > 0).all():
                 raise NormalizationError(
-                    f"{type(layer).__name__} units expected an energy that rises far from zero, "
+                    f"{layer.type_name} units expected an energy that rises far from zero, "
                     f"got a curvature of {layer.tail_curvature.min():.3g}."
                 )
         fraction = self.lost_curvature
         if not fraction < 1:
             raise NormalizationError(
-                f"{type(self.visible).__name__} visible and {type(self.hidden).__name__} hidden "
-                f"units may have no joint distribution with weights this large: they reduce the "
+                f"{self.visible.type_name} visible and {self.hidden.type_name} hidden units "
+                f"may have no joint distribution with weights this large: they reduce the "
                 f"curvature of the energy by up to a fraction of {fraction:.3g}, which must be below 1. "
                 f"Divide the weights by more than {np.sqrt(fraction):.3g}."
             )

@@ -250,9 +250,10 @@ def test_gaussian_hidden_units_couple_spins_by_their_weights(rng):
 
 
 def test_exact_couplings_of_real_hidden_units_are_refused_by_name(p):
-    name = type(machine_from(p).hidden).__name__
-    with pytest.raises(ValueError, match=f"hidden units that have two states, got {name} units"):
-        effective_couplings(machine_from(p), method="exact")
+    machine = machine_from(p)
+    message = rf"hidden units that have two states, got {machine.hidden.type_name} units\. Use the"
+    with pytest.raises(ValueError, match=message):
+        effective_couplings(machine, method="exact")
 
 
 @pytest.mark.parametrize("hidden", REAL_HIDDEN)
@@ -264,8 +265,7 @@ def test_weights_without_a_distribution_are_refused_by_name(hidden, seed):
     machine_from(p.replace(weights=0.99 * p.weights / largest)).check_normalizable()
     wide = machine_from(p.replace(weights=1.01 * p.weights / largest))
     np.testing.assert_allclose(wide.lost_curvature, 1.01**2)
-    name = type(wide.hidden).__name__
-    message = rf"Gaussian visible and {name} hidden units may have no joint .* fraction of 1.02"
+    message = rf"Gaussian visible and {wide.hidden.type_name} hidden units may have no joint .* fraction of 1.02"
     with pytest.raises(NormalizationError, match=message):
         wide.check_normalizable()
     assert machine_from(model(("spin", 4, 3, 0, hidden), seed)).lost_curvature == 0

@@ -33,6 +33,10 @@ def test_what_has_no_couplings_is_refused():
         ValueError, match=r"got GaussianBernoulliRBM with numbers that are not scaled.*TabularRBM"
     ):
         effective_couplings(rbm)
+    table = TabularRBM(2, hidden_units="gaussian", n_iter=1, random_state=0)
+    table.fit(np.random.default_rng(0).normal(size=(40, 3)))
+    with pytest.raises(ValueError, match=r"have two states, got Gaussian units\.$"):
+        effective_couplings(table)  # "gaussian" would be refused as well
     with pytest.raises(ValueError, match="'order' parameter"):
         effective_couplings(assigned(random_machine("spin")[0]), order=4)
 

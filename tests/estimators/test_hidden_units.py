@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from estimators.instances import arrays, assert_same_arrays, learned_bits
 from scipy.special import logsumexp
@@ -185,7 +186,7 @@ def test_weights_without_a_distribution_are_refused_by_name():
     X = rows_for(GaussianBernoulliRBM)
     rbm = GaussianBernoulliRBM(2, hidden_units="gaussian", n_iter=2, random_state=0).fit(X)
     rbm.components_ = 100 * rbm.components_
-    message = "Gaussian visible and StandardGaussian hidden units may have no joint distribution"
+    message = "^Gaussian visible and Gaussian hidden units may have no joint distribution"
     for call in (rbm.free_energy, rbm.partial_fit):
         with pytest.raises(ValueError, match=message):
             call(X)
@@ -278,6 +279,26 @@ def test_exact_sums_over_real_layers_are_refused_by_name():
         rbm.fit(X)
 
 
+def test_too_many_states_are_described_in_the_words_of_the_user():
+    """Slips: names of internal classes; fewer components, which cannot make real numbers few."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    table = TabularRBM(30, algorithm="exact", n_iter=1)
+    fewer = r" With fewer hidden units, it can be exact\. Use method='ais'"
+    with pytest.raises(
+        ValueError, match=rf"3 visible Gaussian, .* 30 hidden Bernoulli units\.{fewer}"
+    ):
+        table.fit(X)
+    with pytest.raises(ValueError, match="3 visible Mixture, continuous, units and 30"):
+        table.set_params(numeric_scale="mixture").fit(X)
+    mixed = pd.DataFrame(X, columns=list("abc")).assign(color=list("xyxx") * 10)
+    with pytest.raises(ValueError, match="4 visible Categorical and Gaussian, continuous, units"):
+        table.set_params(numeric_scale="standard").fit(mixed)
+    with pytest.raises(
+        ValueError, match=r" 30 hidden Gaussian, continuous, units\. Use method='ais'"
+    ):
+        table.set_params(hidden_units="gaussian").fit(X)
+
+
 def test_conversion_of_real_hidden_units_is_refused_by_name():
     rbm = SpinRBM(2, hidden_units="relu", n_iter=1, random_state=0).fit(rows_for(SpinRBM))
     with pytest.raises(ValueError, match=r"Expected hidden_units='binary', .* got 'relu'"):
@@ -359,5 +380,6 @@ def test_pseudo_likelihoods_of_mixtures_are_refused_by_name():
         2, hidden_units="gaussian", numeric_scale="mixture", n_iter=2, random_state=0
     ).fit(X)
     assert np.isfinite(rbm.log_likelihood(X, rbm.log_partition("ais", n_temperatures=100))).all()
-    with pytest.raises(UnknownRangeError, match=r"hidden units with two states\.$"):
+    message = r"A real-valued unit .* and Gaussian hidden units .* hidden units with two states\.$"
+    with pytest.raises(UnknownRangeError, match=message):
         rbm.score_samples(X)

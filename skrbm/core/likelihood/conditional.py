@@ -73,16 +73,16 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     tail_curvature = visible.tail_curvature[real]
     if not (tail_curvature * visible.largest_variance[real] < 1 + CURVATURE_ROUNDING).all():
         raise UnknownRangeError(
-            f"A {type(visible).__name__} unit given the others has no known range: its energy is "
-            f"not convex, and {type(hidden).__name__} hidden units have no bounds. Use "
-            f"log-likelihoods or free energies, or hidden units with two states."
+            f"A real-valued unit given the others has no known range: its energy is not convex, "
+            f"and {hidden.type_name} hidden units have no bounds. Use log-likelihoods or free "
+            f"energies, or hidden units with two states."
         )
     scaled = slope[real, None] * machine.weights[real]  # before squares, which may overflow
     curvature = tail_curvature - scaled**2 @ signal_variance
     if not (curvature > 0).all():
         raise QuadratureError(
-            f"A {type(visible).__name__} unit given the others expected an energy whose curvature "
-            f"exceeds the reduction by {type(hidden).__name__} hidden units, got a difference of "
+            f"A real-valued unit given the others expected an energy whose curvature exceeds the "
+            f"reduction by {hidden.type_name} hidden units, got a difference of "
             f"{curvature.min():.3g}."
         )
     shift = tail_curvature * (visible.mean(field) - v)[:, real] / curvature

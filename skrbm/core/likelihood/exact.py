@@ -242,12 +242,13 @@ def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
             f"Exact enumeration needs a layer of at most {max_states} states, for instance "
             f"{max_states.bit_length() - 1} two-state units, but this machine has "
             f"{_described(machine.visible, 'visible')} and {_described(machine.hidden, 'hidden')}."
+            f"{' With fewer hidden units, it can be exact.' if machine.hidden.is_discrete else ''}"
         )
     return smallest
 
 
 def _described(units: Units, name: str) -> str:
-    kind = type(units).__name__ + ("" if units.is_discrete else ", continuous,")
+    kind = units.type_name + ("" if units.is_discrete else ", continuous,")
     return f"{units.n_units} {name} {kind} units"
 
 

@@ -72,6 +72,11 @@ class Units(ABC):
     is_mean_sufficient: bool = False
     is_tempered_exactly: bool = False
 
+    @property
+    def type_name(self) -> str:
+        """Name of the type for messages: of each part if there are parts."""
+        return type(self).__name__
+
     # Abstract methods.
 
     @classmethod

@@ -83,6 +83,10 @@ class Composite(WideUnits):
         }
 
     @property
+    def type_name(self) -> str:
+        return " and ".join(dict.fromkeys(part.type_name for part in self.parts))
+
+    @property
     def start_options(self) -> dict[str, Any]:
         return {"types": [(type(p), p.n_columns, p.start_options) for p in self.parts]}
 

@@ -94,6 +94,7 @@ class StandardGaussian(RealUnits):
     """
 
     support = Support(-np.inf, np.inf)
+    type_name = "Gaussian"
 
     def log_normaliser(self, x: Array) -> Array:
         square = np.einsum("ij,ij->i", x, x, dtype=np.float64)

@@ -427,10 +427,7 @@ def explain_core_errors() -> Iterator[None]:
     try:
         yield
     except TooManyStatesError as error:
-        advice = (
-            "Use method='ais' for the partition function, algorithm='pcd' for training, or fewer "
-            "n_components."
-        )
+        advice = "Use method='ais' for the partition function, or algorithm='pcd' for training."
         raise TooManyStatesError(f"{error} {advice}") from None
     except QuadratureError as error:
         advice = (
