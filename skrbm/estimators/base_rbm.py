@@ -614,8 +614,13 @@ class BaseRBM(
         """Names of the public arrays that define the model."""
         return ("components_", *self._array_places)
 
+    @property
+    def _absent_names(self) -> list[str]:
+        """Names of the public arrays that are neither fitted nor assigned."""
+        return [name for name in self._public_names if not hasattr(self, name)]
+
     def __sklearn_is_fitted__(self) -> bool:
-        return all(hasattr(self, name) for name in self._public_names)
+        return not self._absent_names
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

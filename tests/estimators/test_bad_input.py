@@ -477,17 +477,28 @@ def test_every_reading_method_needs_a_model_and_says_so(estimator):
 
 @pytest.mark.parametrize("missing", ["components_", "intercept_visible_", "intercept_hidden_"])
 def test_half_a_model_is_not_fitted(kind, missing):
+    # Slip: advice to call fit, without a word of the array that was not assigned.
     rbm = assigned(random_machine(kind, 3, 2)[0])
     delattr(rbm, missing)
-    with pytest.raises(NotFittedError):
-        rbm.transform(X)
+    calls = [lambda rbm, call=call: call(rbm, X) for call in READERS.values()]
+    for call in (*calls, lambda rbm: rbm.inverse_transform(H), lambda rbm: rbm.sample()):
+        with pytest.raises(NotFittedError, match=rf"got no {missing}\. Assign all"):
+            call(rbm)
 
 
 def test_gaussian_without_variance_is_not_fitted():
     rbm = assigned(random_machine("cho", 3, 2)[0])
     del rbm.noise_variance_
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match=r"got no noise_variance_\. Assign all"):
         rbm.score(X)
+
+
+def test_arrays_of_other_hidden_units_are_named():
+    table = TabularRBM(2, n_iter=1, random_state=0).fit(X)
+    for rbm in (assigned(random_machine("bernoulli", 3, 2)[0]), table):
+        rbm.set_params(hidden_units="drelu")
+        with pytest.raises(NotFittedError, match=r"got no \w+_hidden_, \w+_hidden_\. Assign all"):
+            rbm.transform(X)
 
 
 @pytest.mark.parametrize("scale", [1e-25, 1e25])

@@ -288,7 +288,7 @@ class RowProblem(Problem):
         model, form = ArrayModel(copy(rbm)), rbm._row_format
         continues = rbm.warm_start or not is_planned
         resumes = continues and rbm.__sklearn_is_fitted__()
-        absent = [name for name in rbm._public_names if not hasattr(rbm, name)]
+        absent = rbm._absent_names
         if continues and absent and set(absent) <= hidden_arrays(rbm._hidden_layer_type).keys():
             raise changed_hidden_units(rbm)
         check_library(rbm, X)

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, cast, final
 
 import numpy as np
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from skrbm.core.chains.gibbs import gibbs, sample_scattered
 from skrbm.core.chains.jumps import extrapolated_rows
@@ -26,6 +26,7 @@ from skrbm.core.units import Units
 from skrbm.estimators.input.array_libraries import on_current_device, to_numpy
 from skrbm.estimators.input.validation import (
     check_domain,
+    check_has_arrays,
     check_parameter,
     check_width,
     compared_domain,
@@ -130,7 +131,7 @@ class ArrayModel(Model):
             normalized.
         """
         rbm = self.rbm
-        check_is_fitted(rbm)
+        check_has_arrays(rbm)
         rbm._validate_params()
         weights = check_parameter(rbm, "components_", 2).T
         layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
@@ -314,7 +315,7 @@ class ArrayModel(Model):
 
         Messages contain `name`.
         """
-        check_is_fitted(self.rbm)
+        check_has_arrays(self.rbm)
         H = check_array(
             H,
             dtype="numeric",

@@ -9,11 +9,12 @@ from typing import Any, ClassVar, final
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from skrbm.core.numerics import Array, dense
 from skrbm.estimators.input.validation import (
     check_domain,
+    check_has_arrays,
     check_width,
     compared_domain,
     explain_missing_values,
@@ -181,7 +182,7 @@ class ArrayRows(RowFormat):
         }
         is_mapped = isinstance(X, np.memmap)
         if not reset:
-            check_is_fitted(rbm)
+            check_has_arrays(rbm)
         with explain_missing_values(rbm), explain_other_types(X):
             if reset or self.is_known_to(rbm):
                 X = validate_data(rbm, X, reset=reset, **options)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -22,7 +23,7 @@ from sklearn.utils._param_validation import (
     make_constraint,
     validate_params,
 )
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
 
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.likelihood.exact import TooManyStatesError
@@ -251,6 +252,17 @@ def is_time_type(dtype: Any) -> bool:
     if hasattr(dtype, "is_temporal"):  # of polars
         return bool(dtype.is_temporal())
     return getattr(dtype, "kind", None) in ("M", "m") or type(dtype).__name__ == "PeriodDtype"
+
+
+def check_has_arrays(rbm: Any) -> None:
+    """Raise a NotFittedError, which names absent arrays, unless an RBM has its public arrays."""
+    names, absent = rbm._public_names, rbm._absent_names
+    if 0 < len(absent) < len(names):
+        raise NotFittedError(
+            f"{type(rbm).__name__} expected the arrays {', '.join(names)}, got no "
+            f"{', '.join(absent)}. Assign all of them, or call fit."
+        )
+    check_is_fitted(rbm)
 
 
 def check_parameter(estimator: BaseEstimator, name: str, ndim: int) -> Array:

@@ -13,7 +13,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skrbm.core.numerics import Array
 from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.formats import RowFormat, checked_mask
-from skrbm.estimators.input.validation import DomainWarning, warn_user, write_attributes
+from skrbm.estimators.input.validation import (
+    DomainWarning,
+    check_has_arrays,
+    warn_user,
+    write_attributes,
+)
 from skrbm.estimators.tables.codec import Table
 from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import as_table, column_names, container_of
@@ -38,7 +43,7 @@ class TableRows(RowFormat):
     ) -> EncodedTable:
         check_library(rbm, X)
         if not reset:
-            check_is_fitted(rbm)
+            check_has_arrays(rbm)
         X = checked_table(rbm, X, reset=reset)
         if reset:
             rbm._validate_params()
