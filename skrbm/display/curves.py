@@ -96,7 +96,9 @@ class TrainingCurveDisplay(Display):
         if not any(history.values()):
             raise ValueError(
                 "Expected a history of at least one epoch, got an empty one. Call fit, or "
-                "partial_fit with verbose=1, which records its epochs too."
+                "partial_fit with verbose=1, which records its epochs too. For an RBMClassifier, "
+                "set verbose=1 of its estimator before the first partial_fit, and pass the "
+                "classifier itself: its estimator_ has no history."
             )
         if names is None:
             score = next((name for name in SHOWN_SCORES if name in history), "")

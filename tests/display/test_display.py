@@ -366,6 +366,22 @@ def test_a_stream_without_a_history_says_how_to_get_one():
         TrainingCurveDisplay.from_estimator(stream)
 
 
+def test_a_classifier_without_a_history_says_how_to_get_one():
+    """Slip: verbose, which a classifier does not have; fit, for an estimator_ after each fit."""
+    y = X[:50, 20] > 0.5
+    silent, verbose, fitted = (
+        RBMClassifier(BernoulliRBM(3, n_iter=1, verbose=v, random_state=0)) for v in (0, 1, 0)
+    )
+    silent.partial_fit(X[:50], y, [False, True])
+    for one in (silent, fitted.fit(X[:50], y).estimator_):
+        with pytest.raises(
+            ValueError, match=r"verbose=1 of its estimator before .*estimator_ has no history\.$"
+        ):
+            TrainingCurveDisplay.from_estimator(one)
+    TrainingCurveDisplay.from_estimator(fitted)
+    TrainingCurveDisplay.from_estimator(verbose.partial_fit(X[:50], y, [False, True]))
+
+
 @pytest.mark.parametrize("display", [ComponentsDisplay, LogoDisplay, TrainingCurveDisplay])
 def test_unfitted_models_say_so(display):
     with pytest.raises(NotFittedError, match="not fitted"):
