@@ -264,7 +264,14 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_library(self, X)
         if self._takes_tables:
             return checked_table(self, X, reset=reset)
-        finite = "allow-nan" if self._marks_nan else True
         with explain_other_types(X):
-            X = validate_data(self, X, reset=reset, dtype=FLOATS, ensure_all_finite=finite)
-        return X if self._marks_nan else np.where(self.missing_values == X, np.nan, X)
+            X = validate_data(self, X, reset=reset, dtype=FLOATS, ensure_all_finite="allow-nan")
+        if self._marks_nan:
+            return X
+        if np.isnan(X).any():
+            raise ValueError(
+                f"X expected all missing values to be marked by missing_values="
+                f"{self.missing_values!r}, got NaN. Replace NaN by this mark, or set "
+                f"missing_values=np.nan."
+            )
+        return np.where(self.missing_values == X, np.nan, X)
