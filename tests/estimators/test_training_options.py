@@ -653,7 +653,9 @@ def test_streams_of_single_rows_are_guarded():
 
 @pytest.mark.parametrize(("n_rows", "share"), [(1, 0.1), (40, 0.99)])
 def test_too_few_rows_for_early_stopping_are_refused_by_name(n_rows, share):
-    """Slip: the names of parameters of another function."""
+    """Slips: the names of parameters of another function; a smaller share of a single row."""
     rbm = BernoulliRBM(4, early_stopping=True, validation_fraction=share)
-    with pytest.raises(ValueError, match=f"got validation_fraction={share} of {n_rows} rows"):
+    remedy = "Set early_" if n_rows == 1 else "Reduce validation_fraction, or set early_"
+    message = rf"got validation_fraction={share} of {n_rows} rows\. {remedy}stopping=False"
+    with pytest.raises(ValueError, match=message):
         rbm.fit(np.ones((n_rows, 6)))

@@ -387,10 +387,11 @@ def split_rows(
     everything = np.arange(n_samples)
     kind, candidates = ("", everything) if candidates is None else ("labeled ", candidates)
     if not math.ceil(share * len(candidates)) < len(candidates):
+        remedy = "Reduce validation_fraction, or set" if len(candidates) > 1 else "Set"
         raise ValueError(
             f"early_stopping expected rows for training beside the held-out ones, got "
-            f"validation_fraction={share:g} of {len(candidates)} {kind}rows. Reduce "
-            f"validation_fraction, or set early_stopping=False."
+            f"validation_fraction={share:g} of {len(candidates)} {kind}rows. {remedy} "
+            f"early_stopping=False."
         )
     _, held_out = train_test_split(candidates, test_size=share, random_state=seed)
     return np.setdiff1d(everything, held_out), np.sort(held_out)
