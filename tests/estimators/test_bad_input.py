@@ -327,6 +327,7 @@ def test_constant_discrete_features_do_no_harm():
 BAD_PARAMETERS = [
     ("n_components", 0),
     ("n_components", 2.5),
+    ("n_components", True),
     ("learning_rate", np.nan),
     ("learning_rate", np.inf),
     ("learning_rate", -0.1),
@@ -335,6 +336,7 @@ BAD_PARAMETERS = [
     ("n_iter", -1),
     ("algorithm", "sgd"),
     ("n_gibbs_steps", 0),
+    ("n_gibbs_steps", True),
     ("n_particles", 0),
     ("centering", "yes"),
     ("shuffle", None),

@@ -34,7 +34,6 @@ from skrbm.estimators.input.array_libraries import to_numpy
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
 RANDOM_STATE = ["random_state", np.random.Generator]
-COUNT = [Interval(Integral, 1, None, closed="left")]
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
 EXTREMES_BLOCK = 2**16  # values: half a megabyte, which stays in the cache for the second pass
@@ -74,6 +73,19 @@ class Described(HasMethods):
 
     def __str__(self) -> str:
         return self.description
+
+
+class Count(Interval):
+    """Constraint of a positive integer, which is no boolean."""
+
+    def __init__(self) -> None:
+        super().__init__(Integral, 1, None, closed="left")
+
+    def is_satisfied_by(self, val: Any) -> bool:
+        return not isinstance(val, bool) and bool(super().is_satisfied_by(val))
+
+
+COUNT = [Count()]
 
 
 def estimator_of(constraint: Any) -> Described:
