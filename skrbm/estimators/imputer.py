@@ -155,6 +155,16 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the type of `X` or of its values is not supported; the imputer is then unchanged.
         DivergenceError
             If training diverges; the imputer is then unchanged.
+
+        Warns
+        -----
+        DomainWarning
+            If `X` has observed values that the units cannot take, and `check_input` of the
+            estimator is "warn"; or if a table has unknown categories.
+        UserWarning
+            If training is interrupted; the imputer then uses the last valid parameters or, with
+            `early_stopping`, those of the best epoch. The other warnings of the method `fit` of the
+            estimator are issued as well.
         """
         with restored_on_error(self):
             if self._takes_tables and (self.add_indicator or not self._marks_nan):

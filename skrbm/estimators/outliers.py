@@ -140,6 +140,16 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         TypeError
             If the type of `X` or of its values is not supported, such as a sparse matrix for
             real-valued features; the detector is then unchanged.
+
+        Warns
+        -----
+        DomainWarning
+            If `X` has values that the units cannot take, and `check_input` of the estimator is
+            "warn"; or if a table has unknown categories.
+        UserWarning
+            If training is interrupted; the threshold is then that of the last valid parameters or,
+            with `early_stopping`, those of the best epoch. The other warnings of the method `fit`
+            of the estimator are issued as well.
         """
         check_library(self, X)
         with restored_on_error(self):
