@@ -207,9 +207,9 @@ class SamplesDisplay(Display):
         ValueError
             If `image_shape` is not a shape of images with one value for each feature. If
             `image_shape` is None and the number of features is not a square number. If `mask` is
-            given without `X`, is not boolean or has a wrong shape. If `mask` is given and an observed value of `X` is missing. If `mask`
-            is None, a value of `X` is missing, and the estimator does not have
-            `missing="marginalize"`. If `method` is unknown.
+            given without `X`, is not boolean or has a wrong shape. If `mask` is given and an
+            observed value of `X` is missing. If `mask` is None, a value of `X` is missing, and the
+            estimator does not have `missing="marginalize"`. If `method` is unknown.
         """
         model_of(estimator)
         _check_pixels(estimator, image_shape)

@@ -158,7 +158,7 @@ def test_numbers_have_the_linear_part_of_their_interactions(case, seed):
 @pytest.mark.parametrize("kind", ["cho", "interval", "count", "composite"])
 def test_units_without_couplings_are_refused_by_name(kind, seed):
     machine = machine_from(random_model(sized(kind, 3, 3), seed))
-    name = type(machine.visible).__name__
+    name = machine.visible.type_name
     if kind == "count":
         with pytest.raises(ValueError, match="one-hot columns or real values, got unit 0 of Count"):
             effective_couplings(machine)

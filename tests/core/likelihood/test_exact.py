@@ -120,7 +120,7 @@ def test_layers_too_large_to_enumerate_are_refused_by_name(kind, seed, rng):
     hidden = "Interval, continuous," if kind == "composite" else type(machine.hidden).__name__
     message = (
         rf"at most {exact.MAX_STATES} states, .* has {n_units} visible "
-        rf"{type(machine.visible).__name__}{sort} units and {n_hidden} hidden {hidden} units"
+        rf"{machine.visible.type_name}{sort} units and {n_hidden} hidden {hidden} units"
     )
     for question in (exact.log_partition, exact.log_partition_and_gradient):
         with pytest.raises(ValueError, match=message):
