@@ -129,7 +129,7 @@ def chain_diagnostics(
     return trace_chains(machine, gibbs(machine, v, n_steps // 2, rng), n_steps, rng)
 
 
-def starts(
+def chain_starts(
     model: ArrayModel,
     machine: Machine,
     anchors: Array,

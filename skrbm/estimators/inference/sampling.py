@@ -16,7 +16,7 @@ from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, like
 from skrbm.estimators.inference.missing_values import ConditionalDraws
-from skrbm.estimators.inference.mixing import starts
+from skrbm.estimators.inference.mixing import chain_starts
 from skrbm.estimators.inference.model import ModelMixin
 from skrbm.estimators.input.array_libraries import follows_input
 from skrbm.estimators.input.formats import RowFormat
@@ -168,7 +168,7 @@ class SamplingMixin(ModelMixin):
         elif init is None:
             target = heated_machine(machine, temperature)
             _, anchors = model.base_and_anchors(target, rng)
-            start = starts(model, target, anchors, len(chains), n_gibbs_steps, rng)
+            start = chain_starts(model, target, anchors, len(chains), n_gibbs_steps, rng)
 
         def run(machine: Machine, v: Any) -> Array:
             machine = heated_machine(machine, temperature)

@@ -15,7 +15,7 @@ from skrbm.core.chains.jumps import draw_given_observed
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.estimators.inference.mixing import starts
+from skrbm.estimators.inference.mixing import chain_starts
 from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
     COUNT,
@@ -157,7 +157,7 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         if y is None:
             v = np.empty((n_samples, 0), machine.dtype)
             cure = "Condition on labels by y=, with the class frequencies of your choice."
-            start = starts(rbm._model, machine, anchors, n_samples, n_gibbs_steps, rng, cure)
+            start = chain_starts(rbm._model, machine, anchors, n_samples, n_gibbs_steps, rng, cure)
         else:
             y = np.asarray(y)
             if y.shape not in ((), (1,), (n_samples,)):
