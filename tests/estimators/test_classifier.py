@@ -281,7 +281,7 @@ def test_early_stopping_keeps_the_best_log_loss_of_held_out_rows(monkeypatch):
     y = np.random.default_rng(0).permutation(y)  # there is nothing to learn
     y[::3] = "?"
     monkeypatch.setattr(Plateau, "kept_errors", -1.0)  # the best is kept, not one about as good
-    rbm = new("bernoulli", 20, early_stopping=True, learning_rate=5, n_iter=100, random_state=0)
+    rbm = new("bernoulli", 20, early_stopping=True, learning_rate=20, n_iter=100, random_state=0)
     rbm.set_params(validation_fraction=0.5)
     classifier = RBMClassifier(rbm.set_params(n_iter_no_change=4), unlabeled="?").fit(X, y)
     losses = classifier.history_["validation_log_loss"]
