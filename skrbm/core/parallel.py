@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 import numpy as np
 import scipy.linalg  # noqa: F401  # loads the last of the BLAS libraries that the package uses
@@ -31,17 +31,27 @@ SERIAL_PRODUCTS = FEW_PRODUCTS, MANY_PRODUCTS = 2**16, 2**24
 BLAS_LIBRARIES: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
 
 
-def held_while_forking(lock: threading.Lock) -> threading.Lock:
-    """Hold a lock while the process is forked, and return it.
+@final
+class ForkSafeLock:
+    """Lock, for `with` statements, that nobody holds in a forked process.
 
-    A child process has only the thread that forked. If another thread of the parent held the lock,
-    the child could never acquire it.
+    A forked process has only the thread that forked. It would wait forever for a lock that another
+    thread of its parent held.
     """
-    if hasattr(os, "register_at_fork"):  # not on Windows
-        os.register_at_fork(
-            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
-        )
-    return lock
+
+    def __init__(self) -> None:
+        self._renew()
+        if hasattr(os, "register_at_fork"):  # not on Windows
+            os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
 
 
 def map_blocks(
@@ -106,8 +116,8 @@ class _BlasLimit:
     """Limit of one BLAS thread for this process, which applies while it has at least one holder."""
 
     def __init__(self) -> None:
-        self._lock = held_while_forking(threading.Lock())
-        self._holders: dict[object, int] = {}  # with their threads
+        self._lock = ForkSafeLock()
+        self._holders: dict[object, int] = {}  # identifiers of their threads
         self._before: list[tuple[Any, int]] = []  # limited libraries
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._release_lost_threads)
@@ -119,8 +129,9 @@ class _BlasLimit:
                 # information about the libraries.
                 numbers = [(library, library.num_threads) for library in BLAS_LIBRARIES]
                 self._before = [(library, n) for library, n in numbers if n != 1]
+            is_first, self._holders[holder] = not self._holders, threading.get_ident()
+            if is_first:  # after it is held, so that a process that is forked here can release it
                 _set_threads([(library, 1) for library, _ in self._before])
-            self._holders[holder] = threading.get_ident()
 
     def release(self, *holders: object) -> None:
         with deferred_interrupts(), self._lock:
@@ -162,7 +173,11 @@ def one_blas_thread() -> Iterator[None]:
         _BLAS_LIMIT.hold(holder)
         yield
     finally:
-        _BLAS_LIMIT.release(holder)
+        try:
+            _BLAS_LIMIT.release(holder)
+        except BaseException:  # Ctrl-C before it was deferred
+            _BLAS_LIMIT.release(holder)
+            raise
 
 
 def _n_blas_threads() -> int:

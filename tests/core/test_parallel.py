@@ -87,6 +87,23 @@ def test_an_interrupt_while_threads_are_limited_does_not_leave_the_limit(monkeyp
     assert blas_threads() == {2}
 
 
+def test_an_interrupt_before_the_limit_is_released_does_not_leave_it(monkeypatch):
+    # Slip: a release that Ctrl-C has skipped.
+    kind, calls = type(parallel._BLAS_LIMIT), []
+    release = kind.release
+
+    def interrupted(limit, *holders):
+        calls.append(holders)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        release(limit, *holders)
+
+    monkeypatch.setattr(kind, "release", interrupted)
+    with pytest.raises(KeyboardInterrupt), one_blas_thread():
+        pass
+    assert blas_threads() == {2}
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_errors_are_handled_in_workers_as_in_the_caller(n_jobs):
     # Slip: warnings that the caller has silenced, from threads with settings of their own.
@@ -98,7 +115,7 @@ def test_errors_are_handled_in_workers_as_in_the_caller(n_jobs):
 
 
 THREADS = """
-import os, threading, time
+import os, signal, threading, time
 from skrbm.core.parallel import BLAS_LIBRARIES, _BLAS_LIMIT, _set_threads, one_blas_thread
 from skrbm.core.training.start.clusters import KMEANS_LOCK
 from skrbm.estimators.inference.model import OPENING
@@ -128,10 +145,18 @@ _set_threads([(library, 2) for library in BLAS_LIBRARIES])
 """
 FORKS = {
     "locks": """
+def enter(lock):
+    signal.alarm(5)
+    with lock:
+        signal.alarm(0)
+        return True
+
 for lock in (KMEANS_LOCK, OPENING, _BLAS_LIMIT._lock):
-    _, end = in_another_thread(lock, lambda: time.sleep(0.5))
-    assert exit_status(lambda: lock.acquire(timeout=5)) == 0
-    end.set()
+    leave = threading.Event()
+    has_left, end = in_another_thread(lock, leave.wait)
+    assert exit_status(lambda: enter(lock)) == 0
+    leave.set(), has_left.wait(), end.set()
+    assert enter(lock)
 """,
     "limits": """
 leave = threading.Event()

@@ -19,7 +19,7 @@ from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row, like, to_host
-from skrbm.core.parallel import held_while_forking, map_blocks
+from skrbm.core.parallel import ForkSafeLock, map_blocks
 from skrbm.core.training.negative_phase import ALGORITHMS, PERSISTENT_CHAINS
 from skrbm.core.training.start.statistics import column_statistics
 from skrbm.core.units import Units
@@ -41,7 +41,7 @@ N_MODES_BEYOND = 50  # extrapolated states
 # Chains, steps and temperatures of the sample that replaces training data: test_far_modes.py.
 N_EXPLORERS, N_EXPLORER_STEPS, N_EXPLORER_TEMPERATURES = 50, 50, 10
 # Concurrent first draws create an estimator's streams once.
-OPENING = held_while_forking(threading.Lock())
+OPENING = ForkSafeLock()
 
 # Layer and attribute that hold a public array, and conversions to the attribute and back.
 LayerArray = tuple[str, str, Callable[..., Array], Callable[..., Array]]

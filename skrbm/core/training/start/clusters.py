@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from dataclasses import dataclass
 from typing import Any, final
@@ -13,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from skrbm.core.numerics import Array, dense
-from skrbm.core.parallel import held_while_forking
+from skrbm.core.parallel import ForkSafeLock
 from skrbm.core.training.start.far_rows import (
     MIN_FAR_DISTANCE,
     far_groups,
@@ -43,7 +42,7 @@ MIN_RARE_ROWS, MAX_RARE_ROWS = 2, 4 * MIN_CLUSTER_ROWS
 # Largest number of rescalings of the columns by the noise within far groups, and smallest factor of
 # growth of the distance between groups that leads to another rescaling.
 N_RESCALINGS, MIN_GROWTH = 3, 1.2
-KMEANS_LOCK = held_while_forking(threading.Lock())  # warning filters are shared by all threads
+KMEANS_LOCK = ForkSafeLock()  # warning filters are shared by all threads
 
 
 @final
