@@ -48,7 +48,7 @@ from skrbm.core.likelihood.pseudo import estimate_pseudo_likelihood, pseudo_like
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine, NormalizationError
 from skrbm.core.training.start.initialization import initial_hidden_layer, initial_machine
-from skrbm.core.units import DReLU, Gaussian, QuadratureError, Spin, StandardGaussian
+from skrbm.core.units import Bernoulli, DReLU, Gaussian, QuadratureError, Spin, StandardGaussian
 
 N_CHAINS = 5_000
 GAUSSIAN_VISIBLE = [("cho", 2, 2, 0, hidden) for hidden in REAL_HIDDEN]
@@ -306,3 +306,14 @@ def test_largest_variance_is_that_between_two_distant_modes(threshold, asymmetry
     mean = units.mean(field)
     variance = np.diff(mean, axis=0) / np.diff(field, axis=0)  # the mean's derivative
     assert variance.max() <= units.largest_variance[0] <= 1.02 * variance.max()
+
+
+def test_conditional_means_in_single_precision_are_not_lost_in_large_free_energies(rng):
+    """Slip: a sum with the log-partition of the hidden units in single precision."""
+    weights = [[0.0002], [1000.0]] * rng.normal(size=(2, 20))
+    machine = Machine(Bernoulli(np.zeros(2)), StandardGaussian(np.zeros(20)), weights)
+    single, v = machine.astype(np.float32), np.array([[0.0, 1.0]])
+    expected = conditional_mean(machine, v, 0)
+    found = conditional_mean(single, v.astype(np.float32), 0)
+    assert 0.1 < expected[0, 0] < 0.9
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)

@@ -176,8 +176,8 @@ def log_weights_of_values(
     """
     if values.shape[1] == 1:  # those of all samples
         shifts, energy = unit.signal(values[:, 0]) @ weights, unit.energy(values[:, 0])
-        changes = hidden.log_partition_shifts(rest)(shifts)
-        return np.asarray(changes + hidden.log_partition(rest) - energy[:, None], dtype=np.float64)
+        log_weights = hidden.log_partition_shifts(rest)(shifts).astype(np.float64)
+        return log_weights + hidden.log_partition(rest) - energy[:, None]
     log_weights = np.empty((len(values), len(rest)))
     for k, value in enumerate(values):
         log_weights[k] = hidden.log_partition(rest + unit.signal(value) @ weights)
