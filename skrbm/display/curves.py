@@ -121,15 +121,16 @@ class TrainingCurveDisplay(Display):
             )
         (n_epochs,), errors = set(lengths.values()), self.errors or {}
         epochs = range(1, n_epochs + 1) if self.epochs is None else self.epochs
-        if len(epochs) != n_epochs:
+        if np.shape(epochs) != (n_epochs,):
             raise ValueError(
-                f"epochs expected {n_epochs} numbers, one for each epoch in history, got "
-                f"{len(epochs)}."
+                f"epochs expected {n_epochs} numbers, one for each epoch in history, got shape "
+                f"{np.shape(epochs)}."
             )
-        wrong = {k: len(v) for k, v in errors.items() if lengths.get(k) != len(v)}
+        wrong = {k: np.shape(v) for k, v in errors.items() if np.shape(v) != (lengths.get(k),)}
         if wrong:
             raise ValueError(
-                f"errors expected {n_epochs} values of quantities among {list(lengths)}, got {wrong}."
+                f"errors expected {n_epochs} values of quantities among {list(lengths)}, got shapes "
+                f"{wrong}."
             )
         ax = self._begin(ax)
         self.lines_ = [

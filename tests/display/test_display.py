@@ -624,9 +624,20 @@ def test_names_of_columns_do_not_overlap(length, n_names):
         (TrainingCurveDisplay({}), "same number of epochs, got {}"),
         (TrainingCurveDisplay({"a": [1, 2], "b": [1]}), "got {'a': 2, 'b': 1}"),
         (SamplesDisplay({}), "at least one row of images"),
-        (TrainingCurveDisplay({"a": [1, 2]}, epochs=[1]), "epochs expected 2 numbers.* got 1"),
-        (TrainingCurveDisplay({"a": [1]}, errors={"b": [1]}), r"among \['a'\], got {'b': 1}"),
-        (TrainingCurveDisplay({"a": [1, 2]}, errors={"a": [1]}), "errors expected 2.*{'a': 1}"),
+        (
+            TrainingCurveDisplay({"a": [1, 2]}, epochs=[1]),
+            r"epochs expected 2 numbers.* got shape \(1,",
+        ),
+        (
+            TrainingCurveDisplay({"a": [1, 2]}, epochs=2),
+            r"epochs expected 2 numbers.* got shape \(\)",
+        ),
+        (TrainingCurveDisplay({"a": [1, 2]}, errors={"a": 0.1}), r"got shapes \{'a': \(\)\}"),
+        (
+            TrainingCurveDisplay({"a": [1]}, errors={"b": [1]}),
+            r"among \['a'\], got shapes {'b': \(1,",
+        ),
+        (TrainingCurveDisplay({"a": [1, 2]}, errors={"a": [1]}), r"errors expected 2.*{'a': \(1,"),
         (ComponentsDisplay(np.empty((0, 2, 2))), "at least one image"),
         (ComponentsDisplay(np.zeros((3, 4))), r"height, width, 3\), got \[\(3, 4\)\]"),
         (ComponentsDisplay(np.zeros((3, 4, 4, 4))), r"height, width, 3\), got"),

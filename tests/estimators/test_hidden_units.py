@@ -283,7 +283,7 @@ def test_too_many_states_are_described_in_the_words_of_the_user():
     """Slips: names of internal classes; fewer components, which cannot make real numbers few."""
     X = np.random.default_rng(0).normal(size=(40, 3))
     table = TabularRBM(30, algorithm="exact", n_iter=1)
-    fewer = r" With fewer hidden units, it can be exact\. Use method='ais'"
+    fewer = r" Enumeration is possible with fewer hidden units\. Use method='ais'"
     with pytest.raises(
         ValueError, match=rf"3 visible Gaussian, .* 30 hidden Bernoulli units\.{fewer}"
     ):

@@ -242,7 +242,7 @@ def enumerable(machine: Machine, max_states: int = MAX_STATES) -> Machine:
             f"Exact enumeration needs a layer of at most {max_states} states, for instance "
             f"{max_states.bit_length() - 1} two-state units, but this machine has "
             f"{_described(machine.visible, 'visible')} and {_described(machine.hidden, 'hidden')}."
-            f"{' With fewer hidden units, it can be exact.' if machine.hidden.is_discrete else ''}"
+            f"{' Enumeration is possible with fewer hidden units.' if machine.hidden.is_discrete else ''}"
         )
     return smallest
 
