@@ -124,13 +124,14 @@ class _BlasLimit:
 
     def hold(self, holder: object) -> None:
         with deferred_interrupts(), self._lock:
-            if not self._holders:
+            is_first = not self._holders
+            if is_first:
                 # ThreadpoolController.limit does the same, but is slower: it first queries all
                 # information about the libraries.
                 numbers = [(library, library.num_threads) for library in BLAS_LIBRARIES]
                 self._before = [(library, n) for library, n in numbers if n != 1]
-            is_first, self._holders[holder] = not self._holders, threading.get_ident()
-            if is_first:  # after it is held, so that a process that is forked here can release it
+            self._holders[holder] = threading.get_ident()
+            if is_first:  # after it is held, so that a process that is forked now can release it
                 _set_threads([(library, 1) for library, _ in self._before])
 
     def release(self, *holders: object) -> None:

@@ -351,11 +351,11 @@ class _Rows:
         places: Any = columns if low.ndim == 1 else (rows[:, None], columns)
         values, log_measure = unit.conditional_values(states, low[places], high[places])
         field, hidden = self._field[rows], self._machine.hidden
-        log_weight = self._log_partition[rows] - unit.energy(states)
+        current = self._log_partition[rows] - unit.energy(states)
         if values.shape[1] == 1 and weights.ndim == 2:  # those of all rows
             rest = field - unit.signal(states) @ weights
             log_weights = log_weights_of_values(hidden, unit, weights, rest, values)
-            return np.asarray(log_weight - log_sum_exp(log_weights + log_measure, axis=0))
+            return np.asarray(current - log_sum_exp(log_weights + log_measure, axis=0))
         log_odds = np.empty((len(values), len(states)), dtype=field.dtype)
         for k, value in enumerate(values):
             change = unit.signal(value) - unit.signal(states)
@@ -363,7 +363,7 @@ class _Rows:
                 log_odds[k] = 0
                 continue
             log_odds[k] = hidden.log_partition(field + _products(change, weights))
-            log_odds[k] -= unit.energy(value) + log_weight
+            log_odds[k] -= unit.energy(value) + current
         log_odds += log_measure
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0))
 
