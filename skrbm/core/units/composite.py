@@ -84,7 +84,7 @@ class Composite(WideUnits):
 
     @property
     def type_name(self) -> str:
-        return ", ".join(dict.fromkeys(part.type_name for part in self.parts))
+        return " and ".join(dict.fromkeys(part.type_name for part in self.parts))
 
     @property
     def start_options(self) -> dict[str, Any]:
