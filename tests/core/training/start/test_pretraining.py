@@ -112,7 +112,7 @@ def test_few_rows_do_not_tell_how_rare_their_exceptions_are(kind, hidden, rng):
     assert np.abs(np.abs(odds) - limits).max() < 0.1
 
 
-@pytest.mark.parametrize(("seed", "is_enough"), [(2, False), (6, True)])
+@pytest.mark.parametrize(("seed", "is_enough"), [(11, False), (6, True)])
 def test_further_units_forbid_modes_without_rows(seed, is_enough):
     """In which two units are on: five groups of five units are 7 or 20 nats below their law.
 
@@ -125,7 +125,7 @@ def test_further_units_forbid_modes_without_rows(seed, is_enough):
     assert (machine is not None) == is_enough
     machine, _ = pretrained("cho", X, rng, n_hidden=10)
     assert machine.weights.shape == (N_COLUMNS, 10)
-    assert log_likelihood(machine, X) > mixture(X, centers, SHARES["five"]) - 3.5
+    assert log_likelihood(machine, X) > mixture(X, centers, SHARES["five"]) - 2
 
 
 @pytest.mark.parametrize("kind", oracles.GAUSSIAN_ENERGIES)
