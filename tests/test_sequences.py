@@ -181,9 +181,9 @@ def test_weights_of_frames_are_those_of_their_letters(rng):
         (["ACD", "ACD"], 0.8, r"at least one row and one site, got shape \(2,\).*list of let"),
         (np.empty((0, 3)), 0.8, r"got shape \(0, 3\)"),
         ([["A"]], 0.0, r"'identity' .* range \(0.0, 1.0\]. Got 0.0"),
-        ([["A"]], 80, r"'identity' .* Got 80"),
-        ([["A"]], "x", r"'identity' .* Got 'x'"),
-        ([["A"]], None, r"'identity' .* Got None"),
+        ([["A"]], 80, r"'identity' .* range \(0.0, 1.0\]. Got 80"),
+        ([["A"]], "x", r"'identity' .* range \(0.0, 1.0\]. Got 'x'"),
+        ([["A"]], None, r"'identity' .* range \(0.0, 1.0\]. Got None"),
     ],
 )
 def test_bad_arguments_of_weights_are_refused(X, identity, message):

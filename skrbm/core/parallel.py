@@ -41,8 +41,7 @@ class ForkSafeLock:
 
     def __init__(self) -> None:
         self._renew()
-        if hasattr(os, "register_at_fork"):  # not on Windows
-            os.register_at_fork(after_in_child=self._renew)
+        _call_in_forked_processes(self._renew)
 
     def _renew(self) -> None:
         self._lock = threading.Lock()
@@ -52,6 +51,11 @@ class ForkSafeLock:
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()
+
+
+def _call_in_forked_processes(function: Callable[[], None]) -> None:
+    if hasattr(os, "register_at_fork"):  # not on Windows
+        os.register_at_fork(after_in_child=function)
 
 
 def map_blocks(
@@ -119,8 +123,7 @@ class _BlasLimit:
         self._lock = ForkSafeLock()
         self._holders: dict[object, int] = {}  # identifiers of their threads
         self._before: list[tuple[Any, int]] = []  # limited libraries
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._release_lost_threads)
+        _call_in_forked_processes(self._release_lost_threads)
 
     def hold(self, holder: object) -> None:
         with deferred_interrupts(), self._lock:

@@ -115,7 +115,7 @@ def test_errors_are_handled_in_workers_as_in_the_caller(n_jobs):
 
 
 THREADS = """
-import os, signal, threading, time
+import os, signal, threading
 from skrbm.core.parallel import BLAS_LIBRARIES, _BLAS_LIMIT, _set_threads, one_blas_thread
 from skrbm.core.training.start.clusters import KMEANS_LOCK
 from skrbm.estimators.inference.model import OPENING
@@ -180,7 +180,7 @@ def test_a_forked_process_is_not_blocked_by_threads_that_it_does_not_have(case):
 
 def test_any_thread_begins_and_ends_a_limit():
     """Slips: a limit that does nothing in other threads than the first that set one, or that only
-    the thread that began it can end, as in threadpoolctl 3.8.
+    the thread that began it can end, as in threadpoolctl 3.8; a number that was one restored.
     """
     script = """
 leave = threading.Event()
@@ -189,8 +189,13 @@ with one_blas_thread():
     leave.set(), has_left.wait()
     assert n_threads() == {1}
 assert n_threads() == {2}
-_, other_end = in_another_thread(one_blas_thread(), lambda: time.sleep(0.5))
+leave.clear()
+has_left, other_end = in_another_thread(one_blas_thread(), leave.wait)
 assert n_threads() == {1}
-end.set(), other_end.set()
+leave.set(), has_left.wait(), end.set(), other_end.set()
+_set_threads([(library, 1) for library in BLAS_LIBRARIES])
+with one_blas_thread():
+    _set_threads([(library, 2) for library in BLAS_LIBRARIES])
+assert n_threads() == {2}
 """
     subprocess.run([sys.executable, "-c", THREADS + script], check=True, timeout=120)

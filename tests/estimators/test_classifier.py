@@ -703,7 +703,9 @@ def test_samples_from_chains_that_stay_are_warned_of():
     rows = 1.0 * ((load_digits().data[:1000] > 7) ^ (y[:, None] == 1))
     rbm = BernoulliRBM(512, n_iter=20, random_state=0)
     classifier = RBMClassifier(rbm, generative_weight=1.0).fit(rows, y)
-    with pytest.warns(ConvergenceWarning, match=r"after 50 Gibbs steps, .*labels by y="):
+    with pytest.warns(
+        ConvergenceWarning, match=r"after 50 Gibbs steps, .*Condition on labels by y="
+    ):
         classifier.sample(3000, n_gibbs_steps=10)
     classifier.sample(10, 1, n_gibbs_steps=10)
 
