@@ -107,13 +107,10 @@ class TableRows(RowFormat):
         return len(table_of(rbm).groups["numeric"]) if is_scale else n_columns
 
     def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
-        table = table_of(rbm)
-        if mask is not None:
-            shape = (len(v), rbm.n_features_in_)
-            return np.broadcast_to(checked_mask(mask, shape), shape)[:, table.order]
-        if isinstance(v, EncodedTable):
+        if mask is None:
             return np.asarray(v.observed_units)
-        return np.asarray(~np.isnan(v[:, np.cumsum(table.widths) - 1]))  # an encoded mini-batch
+        shape = (len(v), rbm.n_features_in_)
+        return np.broadcast_to(checked_mask(mask, shape), shape)[:, table_of(rbm).order]
 
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
         table = table_of(rbm)
