@@ -163,8 +163,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
             if missing != "raise":
                 rbm.set_params(missing=missing)
             self._log_rows = np.log1p(_n_rows(X, weights))
-            scores = self._scores(X)
-            self.offset_ = _quantile(scores, weights, self.contamination)
+            self.offset_ = _quantile(self._scores(X), weights, self.contamination)
         return self
 
     def score_samples(self, X: Any) -> Array:
@@ -265,21 +264,19 @@ def _n_rows(X: Any, sample_weight: Array | None) -> float:
 
 
 def _default(X: Any, sample_weight: Array | None) -> Any:
-    """Default estimator, selected by the array type and the range of `X`."""
-    if not issparse(X):
-        values = np.asarray(X)
-        is_number = values.dtype.kind in "biuf" and values.size > 0
-        if not (is_number and values.min() >= 0 and values.max() <= 1):
-            return _default_table(as_table(X), _n_rows(X, sample_weight))
-    return BernoulliRBM(random_state=0)
+    """Default estimator, selected by the array type and the range of `X`.
 
-
-def _default_table(X: Any, n_rows: float) -> TabularRBM:
-    """Model of numbers, of which those of few values are categories."""
-    kinds = dict.fromkeys(columns_of_few_values(X, n_rows), "categorical")
+    In the model of a table, columns of numbers with few values are categories.
+    """
+    if issparse(X):
+        return BernoulliRBM(random_state=0)
+    values = np.asarray(X)
+    if values.dtype.kind in "biuf" and values.size > 0 and 0 <= values.min() <= values.max() <= 1:
+        return BernoulliRBM(random_state=0)
+    few = columns_of_few_values(as_table(X), _n_rows(X, sample_weight))
     return TabularRBM(
         N_HIDDEN,
-        kinds=kinds,
+        kinds=dict.fromkeys(few, "categorical"),
         numeric_scale="standard",
         handle_unknown="nearest",
         n_iter=N_ITER,
@@ -294,7 +291,6 @@ def _quantile(scores: Array, sample_weight: Array | None, share: float) -> float
     errors, such as the scores of equal rows, are on the same side of it: it is in the widest gap
     between the row that would exceed the share and the rows below it within the rounding error.
     """
-    scores, sample_weight = present_rows(scores, sample_weight)
     order = np.argsort(scores)
     values = scores[order].astype(np.float64)
     weights = np.ones(len(values)) if sample_weight is None else sample_weight[order]
