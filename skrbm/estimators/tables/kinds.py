@@ -35,8 +35,7 @@ MIN_EXPECTED_TIES = 10
 # Numbers of few values are better categories where rare combinations matter
 # (benchmarks/results/adbench.json).
 MAX_FEW_VALUES, MIN_ROWS_PER_VALUE = 12, 10
-DISCRETE, REAL = ("binary", "categorical"), ("numeric", "interval")
-COLUMN_KINDS = (*DISCRETE, *REAL)
+COLUMN_KINDS = "binary", "categorical", "numeric", "interval"
 # Transformations of numeric columns by `numeric_scale`; "standard" has none.
 LEARNED_SCALES: dict[str, Any] = {"normal": normal_scale, "mixture": MixtureScale.of}
 
@@ -144,15 +143,9 @@ def column_kind(
     is_inferred = kind == "auto"
     kind = kind_of(column) if is_inferred else kind
     n_options = {"numeric": (0,), "interval": (0, 2)}.get(kind, (0, 1))
-    if kind in REAL and len(options) in n_options:
-        numbers = checked_numbers(name, column)
-        found = _real(name, numbers, kind, options, numeric_scale, counts)
-        if kind == "numeric" and is_inferred:
-            _warn_if_numbered(name, numbers)
-        return found
     if is_inferred and not kind and has_times(column):
         raise ValueError(_dates_refused(name, column))
-    if kind not in DISCRETE or len(options) not in n_options:
+    if kind not in COLUMN_KINDS or len(options) not in n_options:
         raise ValueError(
             f"Kind of column {name!r} expected to be one of {COLUMN_KINDS}, ('interval', low, "
             f"high) or ('categorical', categories), got {given!r} for a column of type "
@@ -160,7 +153,13 @@ def column_kind(
             f"kinds={{{name!r}: {kind_of(column) or 'categorical'!r}}}, or convert the column to "
             f"numbers or text."
         )
-    return _discrete(name, column, kind, options)
+    if kind in ("binary", "categorical"):
+        return _discrete(name, column, kind, options)
+    numbers = checked_numbers(name, column)
+    found = _real(name, numbers, kind, options, numeric_scale, counts)
+    if kind == "numeric" and is_inferred:
+        _warn_if_numbered(name, numbers)
+    return found
 
 
 def checked_numbers(name: Any, column: Any) -> Array:
