@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BOOLEANS = "bool", "boolean", "|b1"  # names from `dtype_name`, in lower case
 # Types of a column whose known values do not fit into the type that was learned, in this order.
 WIDER = {"pandas": ("float64", "object"), "polars": ("Float64", "Object"), "array": ("f8", "O")}
-# Limits of integers of polars that NumPy does not have, and the type of their arrays.
-WIDE_LIMITS: dict[str, tuple[int, int, Any]] = {
-    "int128": (-(2**127), 2**127 - 1, object),
-    "uint128": (0, 2**128 - 1, object),
+# Limits of integers of polars that NumPy does not have, in the form of `numpy.iinfo`.
+WIDE_LIMITS = {
+    "int128": SimpleNamespace(min=-(2**127), max=2**127 - 1, dtype=object),
+    "uint128": SimpleNamespace(min=0, max=2**128 - 1, dtype=object),
 }
 POLARS_KINDS = {"Boolean": "binary"} | dict.fromkeys(
     ("String", "Categorical", "Enum", "Object", "Null"), "categorical"
@@ -246,17 +247,11 @@ def rounded(values: Array, dtype: str) -> Array:
     if plain in BOOLEANS:
         return values > 0.5
     try:
-        least, most, result_type = WIDE_LIMITS.get(plain) or _limits(plain)
+        limits: Any = WIDE_LIMITS.get(plain) or np.iinfo(plain)
     except (TypeError, ValueError):
         return values
-    whole = [min(max(int(x), least), most) for x in np.rint(values).tolist()]
-    return np.array(whole, result_type)  # no float equals the largest 64-bit integer
-
-
-def _limits(dtype: str) -> tuple[int, int, Any]:
-    """Smallest and largest value of an integer type, and the type."""
-    limits = np.iinfo(dtype)
-    return limits.min, limits.max, limits.dtype
+    whole = [min(max(int(x), limits.min), limits.max) for x in np.rint(values).tolist()]
+    return np.array(whole, limits.dtype)  # no float equals the largest 64-bit integer
 
 
 def written(
