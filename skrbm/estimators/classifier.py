@@ -363,12 +363,11 @@ class RBMClassifier(
                 "RBMClassifier itself.",
                 UserWarning,
             )
-        before: Any = self.estimator_ if self.__sklearn_is_fitted__() else None
-        if not rbm.warm_start or type(before) is not type(rbm):
-            return rbm
-        if before.hidden_units != rbm.hidden_units:
-            return rbm
-        return copy(before).set_params(**rbm.get_params(deep=False))
+        if rbm.warm_start and self.__sklearn_is_fitted__():
+            before: Any = self.estimator_
+            if type(before) is type(rbm) and before.hidden_units == rbm.hidden_units:
+                return copy(before).set_params(**rbm.get_params(deep=False))
+        return rbm
 
     def _problem(
         self, rbm: Any, X: Any, y: Any, sample_weight: Any, *, is_planned: bool, classes: Any = None

@@ -33,7 +33,6 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
 
     estimator_: Any
     classes_: Array
-    generative_weight: float
 
     def predict(self, X: Any) -> Array:
         """Predict the most probable label of each row.
