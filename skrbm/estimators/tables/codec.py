@@ -304,13 +304,6 @@ class Table:
                 numbers[:, k] = scores.forward(column)
         return EncodedTable(*self._discrete_columns, codes, numbers, X, unknown, *n_new)
 
-    def values(self, v: Array) -> Array:
-        """Convert transformed columns of states of shape (n_samples, n_columns) to numbers."""
-        result: Array = v.astype(np.float64) if self.mapped_columns else v
-        for column, scores in self.mapped_columns.items():
-            result[:, column] = scores.values(v[:, column])
-        return result
-
     def expected_values(
         self, mean: Array, draws: Array, is_needed: Array, deviation: Array
     ) -> Array:
@@ -331,7 +324,7 @@ class Table:
                 result[rows, column] = scores.expected_values(of_scores, drawn, std)
         return result
 
-    def decode(self, v: Array, *, given: Any = None, is_observed: Array | None = None) -> Any:
+    def decode(self, v: Array, given: Any, is_observed: Array | None, *, is_averaged: bool) -> Any:
         """Decode states of the machine, or their means.
 
         The means of a binary or categorical column are decoded as the most probable category. The
@@ -340,12 +333,14 @@ class Table:
         Parameters
         ----------
         v : ndarray of shape (n_samples, n_columns)
-            States or means. Transformed columns have already been converted to numbers.
-        given : DataFrame or ndarray of shape (n_samples, n_features), default=None
+            States or means.
+        given : DataFrame, ndarray of shape (n_samples, n_features) or None
             Table whose observed values replace the decoded values. The index of a pandas DataFrame
             is kept.
-        is_observed : ndarray of bool of shape (n_samples, n_units), default=None
+        is_observed : ndarray of bool of shape (n_samples, n_units) or None
             Mask of the observed values of `given`. If None, all values are decoded.
+        is_averaged : bool
+            Whether transformed columns are results of `expected_values` instead of states.
 
         Returns
         -------
@@ -360,9 +355,11 @@ class Table:
         states_of_units = np.hsplit(v, np.cumsum(self.widths[:-1]))
         for k, (j, states) in enumerate(zip(self.order, states_of_units, strict=True)):
             if self.categories[j] is None:
-                values = states[:, 0].astype(np.float64)
-                if self.scores[j] is None:
+                values, scores = states[:, 0].astype(np.float64), self.maps[j]
+                if scores is None:
                     values = self.origin[j] + self.scale[j] * values
+                elif not is_averaged:
+                    values = scores.values(states[:, 0])
                 columns[j] = rounded(values, self.dtypes[j])
             else:
                 is_binary = j in self.groups["binary"]
@@ -374,9 +371,8 @@ class Table:
         for j in set(range(len(before))) - set(self.order):  # without categories
             columns[j] = cells_of(before[j])
             is_known[j] = np.array([not is_missing(x) for x in columns[j]], dtype=bool)
-        index = getattr(given, "index", None) if self.container == "pandas" else None
         table = self.container, self.names, self.dtypes, columns, self.categories
-        return written(*table, is_known, index)
+        return written(*table, is_known, getattr(given, "index", None))
 
     @property
     def _discrete_columns(self) -> tuple[Array, Array]:

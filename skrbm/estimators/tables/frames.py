@@ -261,7 +261,7 @@ def written(
     columns: Sequence[Array],
     categories: Sequence[Array | None],
     is_known: Sequence[Array],
-    index: Any = None,
+    index: Any,
 ) -> Any:
     """Create a table from its columns.
 
@@ -282,8 +282,8 @@ def written(
         Categories of each binary or categorical column, and None for other columns.
     is_known : sequence of ndarray of bool of shape (n_samples,)
         Mask of the known values of each column.
-    index : object, default=None
-        Index of the new pandas DataFrame. If None, the rows are numbered.
+    index : object
+        Index of the new table if it is a pandas DataFrame. If None, the rows are numbered.
 
     Returns
     -------

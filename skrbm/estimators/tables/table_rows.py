@@ -75,10 +75,8 @@ class TableRows(RowFormat):
         is_observed: Array | None = None,
         is_averaged: bool = False,
     ) -> Any:
-        table, given = table_of(rbm), None if given is None else given.table
-        return table.decode(
-            v if is_averaged else table.values(v), given=given, is_observed=is_observed
-        )
+        table = None if given is None else given.table
+        return table_of(rbm).decode(v, table, is_observed, is_averaged=is_averaged)
 
     def expected_values(self, rbm: Any) -> Callable[[Array, Array, Array], Array] | None:
         table = table_of(rbm)
