@@ -175,16 +175,16 @@ class MixtureScale:
             y = self._transformed((x.astype(np.float64) - self.place) / self.unit)
             z = np.clip((y - self.origin) / self.scale, -MAX_SCORE, MAX_SCORE)
         z = np.where(np.isnan(x), np.nan, z).astype(x.dtype)
-        matches = [x == atom for atom in self.atoms.astype(x.dtype)]
+        places, precisions = self._places(x.dtype), [x.dtype]
         if self._has_atoms_alone:
-            z = np.where(np.isin(z, self._places(x.dtype)), np.copysign(OUTSIDE, y), z)
-            with np.errstate(over="ignore"):  # atoms may have been learned in single precision
-                single = x.astype(np.float32)
-                near = [single == atom for atom in self.atoms.astype(np.float32)]
-            is_exact = np.any(matches, axis=0)
-            matches = [a | b & ~is_exact for a, b in zip(matches, near, strict=True)]
-        for is_atom, place in zip(matches, self._places(x.dtype), strict=True):
-            z = np.where(is_atom, place, z)
+            z = np.where(np.isin(z, places), np.copysign(OUTSIDE, y), z)
+            # Atoms may have been learned in single precision.
+            precisions = [np.dtype(np.float32), x.dtype]
+        for precision in precisions:  # exact matches replace those in single precision
+            with np.errstate(over="ignore"):
+                rounded, atoms = x.astype(precision), self.atoms.astype(precision)
+            for atom, place in zip(atoms, places, strict=True):
+                z = np.where(rounded == atom, place, z)
         return z.astype(x.dtype)
 
     def values(self, z: Array) -> Array:
