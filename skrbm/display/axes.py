@@ -44,9 +44,6 @@ class Display(ABC):
         Figure of the axes; set by `plot`.
     """
 
-    ax_: Any
-    figure_: Any
-
     @abstractmethod
     def plot(self, ax: Any = None) -> Self:
         """Draw the stored data in the given axes or in a new figure.

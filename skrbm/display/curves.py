@@ -42,9 +42,6 @@ class TrainingCurveDisplay(Display):
         Lines in the order of `history`; set by `plot`.
     """
 
-    bands_: list[Any]
-    lines_: list[Any]
-
     def __init__(
         self,
         history: Mapping[str, Sequence[float]],
@@ -186,9 +183,6 @@ class FreeEnergyDisplay(Display):
        section 6. :doi:`10.1007/978-3-642-35289-8_32`
     """
 
-    histograms_: list[Any]
-    line_: Any
-
     def __init__(self, train: Array, held_out: Array, threshold: float | None = None) -> None:
         self.train = train
         self.held_out = held_out
@@ -247,7 +241,8 @@ class FreeEnergyDisplay(Display):
             for name in ("train", "held_out")
         ]
         ax, edges = self._begin(ax), _edges(rows)
-        self.histograms_, self.line_ = [], None
+        self.histograms_ = []
+        self.line_: Any = None
         for kind, energies in zip(("training", "held out"), rows, strict=True):
             inside = np.clip(energies, edges[0], edges[-1])
             n_outside = int((inside != energies).sum())

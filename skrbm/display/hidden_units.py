@@ -55,10 +55,6 @@ class HiddenUnitDisplay(Display):
     LogoDisplay : Weights of a hidden unit as letters.
     """
 
-    bars_: Any
-    histogram_: Any
-    line_: Any
-
     def __init__(
         self, counts: Array, edges: Array, weights: Array, names: Any, *, unit: int | None = None
     ) -> None:

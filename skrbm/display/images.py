@@ -44,8 +44,6 @@ class ComponentsDisplay(Display):
         Mosaic of all images; set by `plot`.
     """
 
-    image_: Any
-
     @checked_arguments(n_columns=[*COUNT, None])
     def __init__(self, images: Array, *, n_columns: int | None = None) -> None:
         self.images = images
@@ -135,8 +133,6 @@ class SamplesDisplay(Display):
     image_ : matplotlib.image.AxesImage
         Mosaic of all images; set by `plot`.
     """
-
-    image_: Any
 
     def __init__(self, rows: dict[str, Array]) -> None:
         self.rows = rows

@@ -51,8 +51,6 @@ class LogoDisplay(Display):
        Nucleic Acids Research 18(20), 6097-6100. :doi:`10.1093/nar/18.20.6097`
     """
 
-    letters_: list[Any]
-
     def __init__(
         self,
         weights: Array,

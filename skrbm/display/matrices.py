@@ -34,8 +34,6 @@ class CouplingsDisplay(Display):
     effective_couplings : Computation of the couplings, including their signs.
     """
 
-    image_: Any
-
     def __init__(self, strengths: Array, names: Any) -> None:
         self.strengths = strengths
         self.names = names
