@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -22,6 +23,7 @@ SHOWN_SCORES = ("log_likelihood", "pseudo_likelihood", "log_loss")
 
 
 @final
+@dataclass(eq=False, repr=False)
 class TrainingCurveDisplay(Display):
     """Training curves, with one line for each recorded quantity.
 
@@ -42,15 +44,9 @@ class TrainingCurveDisplay(Display):
         Lines in the order of `history`; set by `plot`.
     """
 
-    def __init__(
-        self,
-        history: Mapping[str, Sequence[float]],
-        errors: Mapping[str, Sequence[float]] | None = None,
-        epochs: Sequence[int] | None = None,
-    ) -> None:
-        self.history = history
-        self.errors = errors
-        self.epochs = epochs
+    history: Mapping[str, Sequence[float]]
+    errors: Mapping[str, Sequence[float]] | None = None
+    epochs: Sequence[int] | None = None
 
     @classmethod
     @checked_arguments(names=[str, "array-like", None])
@@ -152,6 +148,7 @@ class TrainingCurveDisplay(Display):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class FreeEnergyDisplay(Display):
     """Histograms of the free energies of training and held-out rows, to detect overfitting.
 
@@ -183,10 +180,9 @@ class FreeEnergyDisplay(Display):
        section 6. :doi:`10.1007/978-3-642-35289-8_32`
     """
 
-    def __init__(self, train: Array, held_out: Array, threshold: float | None = None) -> None:
-        self.train = train
-        self.held_out = held_out
-        self.threshold = threshold
+    train: Array
+    held_out: Array
+    threshold: float | None = None
 
     @classmethod
     @computed_by_numpy

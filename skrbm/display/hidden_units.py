@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
@@ -18,6 +19,7 @@ N_WEIGHT_TICKS = 3  # largest number of intervals between labels that fit below 
 
 
 @final
+@dataclass(eq=False, repr=False)
 class HiddenUnitDisplay(Display):
     """Histogram of the inputs of a hidden unit, beside its largest weights.
 
@@ -55,14 +57,11 @@ class HiddenUnitDisplay(Display):
     LogoDisplay : Weights of a hidden unit as letters.
     """
 
-    def __init__(
-        self, counts: Array, edges: Array, weights: Array, names: Any, *, unit: int | None = None
-    ) -> None:
-        self.counts = counts
-        self.edges = edges
-        self.weights = weights
-        self.names = names
-        self.unit = unit
+    counts: Array
+    edges: Array
+    weights: Array
+    names: Any
+    unit: int | None = field(default=None, kw_only=True)
 
     @classmethod
     @checked_arguments(n_columns=[*COUNT, None])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self, final
 
@@ -119,6 +120,7 @@ class ComponentsDisplay(Display):
 
 
 @final
+@dataclass(eq=False, repr=False)
 class SamplesDisplay(Display):
     """Visible states as images, in labeled rows of images such as samples and data.
 
@@ -134,8 +136,7 @@ class SamplesDisplay(Display):
         Mosaic of all images; set by `plot`.
     """
 
-    def __init__(self, rows: dict[str, Array]) -> None:
-        self.rows = rows
+    rows: dict[str, Array]
 
     @classmethod
     @computed_by_numpy

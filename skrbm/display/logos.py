@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Self, final
 
 import numpy as np
@@ -19,6 +20,7 @@ PALETTE = "tab20"  # colors of matplotlib, which repeat after twenty letters
 
 
 @final
+@dataclass(eq=False, repr=False)
 class LogoDisplay(Display):
     """Weights between a hidden unit and the values of discrete columns, as a sequence logo.
 
@@ -51,20 +53,11 @@ class LogoDisplay(Display):
        Nucleic Acids Research 18(20), 6097-6100. :doi:`10.1093/nar/18.20.6097`
     """
 
-    def __init__(
-        self,
-        weights: Array,
-        letters: Any,
-        column_of_value: Array,
-        names: Any,
-        *,
-        unit: int | None = None,
-    ) -> None:
-        self.weights = weights
-        self.letters = letters
-        self.column_of_value = column_of_value
-        self.names = names
-        self.unit = unit
+    weights: Array
+    letters: Any
+    column_of_value: Array
+    names: Any
+    unit: int | None = field(default=None, kw_only=True)
 
     @classmethod
     @checked_arguments(n_columns=[*COUNT, None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self, final
 
 import numpy as np
@@ -14,6 +15,7 @@ from skrbm.estimators.input.validation import COUNT, checked_arguments
 
 
 @final
+@dataclass(eq=False, repr=False)
 class CouplingsDisplay(Display):
     """Coupling strengths between features, such as the columns of a table, as a matrix.
 
@@ -34,9 +36,8 @@ class CouplingsDisplay(Display):
     effective_couplings : Computation of the couplings, including their signs.
     """
 
-    def __init__(self, strengths: Array, names: Any) -> None:
-        self.strengths = strengths
-        self.names = names
+    strengths: Array
+    names: Any
 
     @classmethod
     @checked_arguments(n_columns=[*COUNT, None])
