@@ -170,10 +170,8 @@ class ConditionalMixin(ModelMixin):
         is_observed[:, unit] = True
         mean: Callable[..., Array] = partial(conditional.conditional_mean, number=unit)
         scores = table.maps[number]
-        if scores is not None and scores.is_mixture:
-            mean = partial(_mean_of_smooth_values, number=unit, values=scores.values)
-        elif scores is not None:
-            mean = partial(_mean_of_values, number=unit, values=scores.values)
+        if scores is not None:
+            mean = partial(_mean_of_values, number=unit, scores=scores)
         is_observed[~is_observed.all(axis=1), unit] = False
         with explain_core_errors():
             return average_over_draws(
@@ -187,32 +185,22 @@ class ConditionalMixin(ModelMixin):
             )
 
 
-def _mean_of_smooth_values(
-    machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
-) -> Array:
-    """Conditional means of a function of one visible unit given the other visible units.
+def _mean_of_values(machine: Machine, v: Array, number: int, scores: Any) -> Array:
+    """Conditional means of the numbers of a transformed column given the other visible units.
 
-    The function `values` is smooth, except for jumps at atoms. The result has the shape
-    (n_samples, 1).
+    The result has the shape (n_samples, 1). The map of a `MixtureScale` from score to number is
+    smooth, except for jumps at atoms. That of `NormalScores` may have jumps anywhere. The density
+    of the unit is then smooth and is interpolated linearly between the quadrature nodes. The number
+    at a node is therefore replaced by an average around the node with triangular weights.
     """
-    nodes, probability = conditional.conditional_distribution(machine, v, number)
-    mean = (probability * values(nodes[:, :, 0])).sum(axis=0)
-    return np.asarray(mean[:, None].astype(machine.dtype))
-
-
-def _mean_of_values(
-    machine: Machine, v: Array, number: int, values: Callable[[Array], Array]
-) -> Array:
-    """Conditional means of a function of one visible unit given the other visible units.
-
-    The function `values` may have jumps. The result has the shape (n_samples, 1). The density of
-    the unit is smooth and is interpolated linearly between the quadrature nodes. The value of the
-    function at a node is therefore replaced by an average around the node with triangular weights.
-    """
-    nodes, probability = conditional.conditional_distribution(machine, v, number, REFINEMENT)
-    z = nodes[:, :, 0].astype(np.float64)  # of each row, or of all rows
-    offsets = (np.arange(2 * N_BETWEEN) + 0.5) / N_BETWEEN - 1
-    averages: Any = 0.0
-    for offset in offsets:
-        averages = averages + (1 - abs(offset)) / N_BETWEEN * values(z + (z[1] - z[0]) * offset)
-    return np.asarray((averages * probability).sum(axis=0)[:, None].astype(machine.dtype))
+    if scores.is_mixture:
+        nodes, probability = conditional.conditional_distribution(machine, v, number)
+        values = scores.values(nodes[:, :, 0])
+    else:
+        nodes, probability = conditional.conditional_distribution(machine, v, number, REFINEMENT)
+        z = nodes[:, :, 0].astype(np.float64)  # of each row, or of all rows
+        values = 0.0
+        for offset in (np.arange(2 * N_BETWEEN) + 0.5) / N_BETWEEN - 1:
+            weight = (1 - abs(offset)) / N_BETWEEN
+            values = values + weight * scores.values(z + (z[1] - z[0]) * offset)
+    return np.asarray((probability * values).sum(axis=0)[:, None].astype(machine.dtype))
