@@ -169,8 +169,8 @@ class Table:
     @cached_property
     def widths(self) -> list[int]:
         """Number of encoded columns of each visible unit."""
-        categorical = self.groups["categorical"]
-        return [len(self.categories[j]) if j in categorical else 1 for j in self.order]
+        kinds, categories = self.kinds, self.categories
+        return [len(categories[j]) if kinds[j] == "categorical" else 1 for j in self.order]
 
     @property
     def columns(self) -> Array:
@@ -181,7 +181,7 @@ class Table:
             if categories is None:
                 names.append(str(name))
             else:
-                n_dropped = 1 if j in self.groups["binary"] else 0  # one column for two values
+                n_dropped = int(self.kinds[j] == "binary")  # one column for two values
                 names += [f"{name}={value}" for value in categories[n_dropped:]]
         return np.array(names, dtype=object)
 
@@ -362,7 +362,7 @@ class Table:
                     values = scores.values(states[:, 0])
                 columns[j] = rounded(values, self.dtypes[j])
             else:
-                is_binary = j in self.groups["binary"]
+                is_binary = self.kinds[j] == "binary"
                 codes = states[:, 0] > 0.5 if is_binary else states.argmax(axis=1)
                 columns[j] = self.categories[j].astype(object)[codes.astype(np.intp)]
             if is_observed is not None:  # the original objects, not converted to floating point
