@@ -35,7 +35,7 @@ from skrbm import (
     OverfittingWarning,
     TabularRBM,
 )
-from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.likelihood.pseudo import monitored_rows
 from skrbm.core.training.monitoring import epoch_scores
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
@@ -314,7 +314,7 @@ def test_early_stopping_ends_in_time_and_keeps_the_best(kind, monkeypatch):
     _, held_out = held_out_split(rbm, len(X))
     assert len(held_out) == 60
     np.testing.assert_allclose(
-        monitor(rbm._model.machine(), X[held_out], 40), scores[kept], atol=1e-9
+        monitored_rows(rbm._model.machine(), X[held_out], 40)[0].mean(), scores[kept], atol=1e-9
     )
     assert len(rbm.history_["free_energy_gap"]) == rbm.n_iter_
 

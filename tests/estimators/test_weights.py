@@ -29,7 +29,7 @@ from skrbm import (
     RBMOutlierDetector,
     TabularRBM,
 )
-from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.likelihood.pseudo import monitored_rows
 from skrbm.estimators.fitting.problem import RowProblem
 
 EXACT = {"algorithm": "exact", "batch_size": 10**6, "n_iter": 10, "random_state": 0}
@@ -146,7 +146,8 @@ def test_held_out_rows_are_weighted():
     rbm.fit(X, sample_weight=weights)
     learned, held_out = held_out_split(rbm, len(X))
     machine = rbm._model.machine()
-    score = monitor(machine, X[held_out], len(learned), weights[held_out])
+    scores, weight = monitored_rows(machine, X[held_out], len(learned), weights[held_out])
+    score = np.average(scores, weights=weight)
     np.testing.assert_allclose(rbm.history_["validation_pseudo_likelihood"], [score], atol=1e-9)
     energies = [
         np.average(rbm.free_energy(X[rows]), weights=weights[rows]) for rows in (held_out, learned)

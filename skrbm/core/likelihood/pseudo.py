@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.likelihood.conditional import field_ranges, log_weights_of_values
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row, log_sum_exp, weighted_mean
+from skrbm.core.numerics import Array, dense, every_kth_row, log_sum_exp
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
@@ -141,41 +141,12 @@ def estimate_pseudo_likelihood(
     return total * (n_units / n_flips)
 
 
-def monitor(
-    machine: Machine,
-    v: Any,
-    n_samples: int | None = None,
-    sample_weight: Array | None = None,
-    is_scored: Array | None = None,
-    *,
-    evaluations: tuple[int, int] = MONITOR_EVALUATIONS,
-) -> float:
-    """Estimate the mean log pseudo-likelihood for a training curve, at bounded cost.
-
-    Parameters
-    ----------
-    machine, v, n_samples, sample_weight, is_scored, evaluations
-        As for `monitored_rows`.
-
-    Returns
-    -------
-    score : float
-        Mean log pseudo-likelihood per row, in nats; NaN in the cases that `monitored_rows` names.
-    """
-    scores, weight = monitored_rows(
-        machine, v, n_samples, sample_weight, is_scored, evaluations=evaluations
-    )
-    return weighted_mean(scores, weight)
-
-
 def monitored_rows(
     machine: Machine,
     v: Any,
     n_samples: int | None = None,
     sample_weight: Array | None = None,
     is_scored: Array | None = None,
-    *,
-    evaluations: tuple[int, int] = MONITOR_EVALUATIONS,
 ) -> tuple[Array, Array | None]:
     """Estimate the log pseudo-likelihoods of some rows for a training curve, at bounded cost.
 
@@ -192,16 +163,13 @@ def monitored_rows(
         Data.
     n_samples : int, default=None
         Number of rows in an epoch. The cost of the estimate is about 3 % of the cost of the epoch
-        (see `MONITOR_SHARE`), within the limits of `evaluations` and `MONITOR_ROWS`. If None, the
-        number of rows of `v` is used.
+        (see `MONITOR_SHARE`), within the limits of `MONITOR_EVALUATIONS` and `MONITOR_ROWS`. It is
+        lower for few visible units or rows, and higher if one unit in each of ``MONITOR_ROWS[0]``
+        rows costs more. If None, the number of rows of `v` is used.
     sample_weight : ndarray of shape (n_samples,), default=None
         Weights of the rows. If None, all rows have a weight of one.
     is_scored : ndarray of bool of shape (n_samples, n_units), default=None
         Mask of the units whose terms are included in the sum. If None, all units are included.
-    evaluations : tuple of int, default=MONITOR_EVALUATIONS
-        Lower and upper limit of the planned cost, in evaluations of the log-partition of a hidden
-        unit. The actual cost is lower for few visible units or rows. It is higher if one unit in
-        each of ``MONITOR_ROWS[0]`` rows costs more.
 
     Returns
     -------
@@ -215,7 +183,7 @@ def monitored_rows(
     n_units, n_hidden = machine.visible.n_units, machine.hidden.n_columns
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
     try:
-        n_evaluations = np.clip(work, *evaluations)
+        n_evaluations = np.clip(work, *MONITOR_EVALUATIONS)
         n_others = _most_others(machine, _bounds(machine, v), MONITOR_NODES)
         n_pairs = int(n_evaluations // (n_hidden * n_others + MONITOR_OVERHEAD))
         n_rows = int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 from scipy.special import stdtrit
 
-from skrbm.core.likelihood.pseudo import monitor
+from skrbm.core.likelihood.pseudo import monitored_rows
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, weighted_mean
 from skrbm.core.training.state import TrainingState
@@ -66,8 +66,9 @@ def epoch_scores(
     """
     rows = every_kth_row(v, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
     weight = None if sample_weight is None else every_kth_row(sample_weight, N_ACTIVATION_ROWS)
+    scores = monitored_rows(machine, v, n_samples, sample_weight, is_scored)
     notes = {
-        "pseudo_likelihood": monitor(machine, v, n_samples, sample_weight, is_scored),
+        "pseudo_likelihood": weighted_mean(*scores),
         "mean_activation": weighted_mean(machine.mean_hidden(rows).mean(axis=1), weight),
     }
     if particles is not None:
