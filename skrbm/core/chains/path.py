@@ -280,62 +280,6 @@ class TemperedMachine:
         return self.visible.sample(field, rng, out=field)
 
 
-@final
-class PathChains:
-    """Annealed chains along a path, with preallocated arrays that every step overwrites.
-
-    Parameters
-    ----------
-    path : TemperedPath
-        Path along which the chains are annealed.
-    v : ndarray of shape (n_samples, n_visible)
-        Initial visible states; they are copied.
-    """
-
-    def __init__(self, path: TemperedPath, v: Array) -> None:
-        self.path, self.v = path, v.astype(path.machine.dtype)
-        shape = len(v), path.machine.hidden.n_columns
-        self._field, self._target_field, self._mean, self._h = (
-            np.empty(shape, self.v.dtype, like=self.v) for _ in range(4)
-        )
-
-    def step(
-        self, current: TemperedMachine, target: TemperedMachine, rng: np.random.Generator
-    ) -> Array:
-        r"""Compute free energy changes to the next temperature, and take a Gibbs step there.
-
-        The free energy of visible states at inverse temperature :math:`\beta` is
-
-        .. math:: F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}
-
-        with the energies of `TemperedPath`. The visible states are overwritten.
-
-        Parameters
-        ----------
-        current, target : TemperedMachine
-            Distributions of the path at the current and at the next inverse temperature, which are
-            common to all samples.
-        rng : numpy.random.Generator
-            Source of random numbers.
-
-        Returns
-        -------
-        change : ndarray of shape (n_samples,)
-            Free energy at the target inverse temperature minus the free energy at the current one,
-            in nats. Both are computed for the visible states before the step.
-        """
-        path, v = self.path, self.v
-        field = path.machine.hidden_field(v, out=self._field)
-        target_field = np.multiply(field, target.beta, out=self._target_field)
-        field *= current.beta
-        mean, h = target.hidden.mean_and_sample(target_field, rng, out=(self._mean, self._h))
-        change = -current.hidden.log_partition_change(target.hidden, field, target_field, mean)
-        gap = path.machine.visible.energy(v) - path.visible_base.energy(v)
-        change += (target.beta - current.beta) * gap
-        target.sample_visible(h, rng, out=v)
-        return change
-
-
 def heated_machine(machine: Machine, temperature: float) -> Machine:
     r"""Return a machine with the distribution :math:`p(v, h)^{1/T} / Z_T`.
 

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from skrbm.core.chains.jumps import jump, log_partition_given_observed
-from skrbm.core.chains.path import PathChains, TemperedPath
+from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.draws import new_streams
 from skrbm.core.likelihood.partition import LogPartition
@@ -102,11 +102,15 @@ def annealed_log_partition(
         \log w = \sum_k F_{\beta_k}(v_k) - F_{\beta_{k + 1}}(v_k)
 
     where :math:`Z_0` is the partition function of the base, :math:`w_m` is the weight of chain m,
-    and :math:`\beta_k` are the `inverse_temperatures`. :math:`F_\beta` is the free energy at the
-    inverse temperature :math:`\beta` (see `PathChains.step`). The states :math:`v_0` are drawn from
-    the base, and :math:`v_k` is drawn from :math:`v_{k - 1}` by one Gibbs step at :math:`\beta_k`.
-    If the path has anchors, a second Gibbs step, with proposed jumps to the anchors, follows at
-    every ``path.annealing_jump_pause``-th temperature. The result is :math:`\log \hat Z + c`, where
+    and :math:`\beta_k` are the `inverse_temperatures`. The free energy of visible states at the
+    inverse temperature :math:`\beta` is
+
+    .. math:: F_\beta(v) = -\log \sum_h e^{-(1 - \beta) E_0(v, h) - \beta E_1(v, h)}
+
+    with the energies of `TemperedPath`. The states :math:`v_0` are drawn from the base, and
+    :math:`v_k` is drawn from :math:`v_{k - 1}` by one Gibbs step at :math:`\beta_k`. If the path
+    has anchors, a second Gibbs step, with proposed jumps to the anchors, follows at every
+    ``path.annealing_jump_pause``-th temperature. The result is :math:`\log \hat Z + c`, where
     :math:`c` is the `energy_shift` of the path. Since :math:`\hat Z` is unbiased,
     :math:`\log \hat Z` tends to be too low, and likelihoods computed from it tend to be too high.
 
@@ -293,21 +297,34 @@ def _anneal(
     The states of the units in the mask `is_observed`, of shape (n_units,), are kept; they are equal
     in all chains.
     """
-    chains, log_weights = PathChains(path, v), np.zeros(len(v), like=v)
+    machine, given = path.machine, v
+    v = v.astype(machine.dtype)  # a copy, which each step overwrites
+    shape = len(v), machine.hidden.n_columns
+    field, target_field, means, draws = (np.empty(shape, v.dtype, like=v) for _ in range(4))
+    log_weights = np.zeros(len(v), like=v)
     is_held = None if is_observed is None else path.visible_base.by_column(is_observed)
     for number, (current, target) in enumerate(pairwise(map(path.at, betas)), 1):
         if path.anchors is not None and number % path.annealing_jump_pause == 0:
-            machine: Any = current
+            clamped: Any = current
             if is_observed is not None:
-                layer: Any = _ClampedLayer(current.visible, is_observed, v[0])
-                machine = replace(current, visible=layer)
-            h, *_ = jump(machine, current.sample_hidden(chains.v, rng), path.anchors, rng)
-            current.sample_visible(h, rng, out=chains.v)
+                layer: Any = _ClampedLayer(current.visible, is_observed, given[0])
+                clamped = replace(current, visible=layer)
+            jumped, *_ = jump(clamped, current.sample_hidden(v, rng), path.anchors, rng)
+            current.sample_visible(jumped, rng, out=v)
             if is_held is not None:
-                chains.v[:, is_held] = v[:, is_held]
-        log_weights -= chains.step(current, target, rng)
+                v[:, is_held] = given[:, is_held]
+        machine.hidden_field(v, out=field)
+        np.multiply(field, target.beta, out=target_field)
+        field *= current.beta
+        mean, h = target.hidden.mean_and_sample(target_field, rng, out=(means, draws))
+        # Free energy at the next temperature minus that at the current one.
+        change = -current.hidden.log_partition_change(target.hidden, field, target_field, mean)
+        gap = machine.visible.energy(v) - path.visible_base.energy(v)
+        change += (target.beta - current.beta) * gap
+        log_weights -= change
+        target.sample_visible(h, rng, out=v)
         if is_held is not None:
-            chains.v[:, is_held] = v[:, is_held]
+            v[:, is_held] = given[:, is_held]
     return to_host(log_weights)
 
 

@@ -7,19 +7,25 @@ import numpy as np
 import oracles
 import pytest
 from core.models import (
+    CASES,
     assert_law,
     assert_mean,
     balanced_model,
     case_id,
     clamped_log_partition,
+    hidden_states,
     machine_from,
     masks,
     model,
     sized,
     started_layer,
+    tempered_energy,
+    uncoupled_like,
+    visible_layer,
+    visible_states,
 )
 from scipy import stats
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.draws import new_streams
@@ -54,6 +60,26 @@ def path_to(p, dtype=np.float64):
 def balanced(request, seed):
     """Models whose weights have an error that can be estimated."""
     return balanced_model(request.param, seed)
+
+
+@pytest.mark.every_kind
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+@pytest.mark.parametrize("case", CASES, ids=case_id)
+def test_steps_change_the_free_energy_as_enumeration_says(case, scale, seed, rng):
+    # Slips: a beta that the hidden bias does not carry; 1 - beta on the base forgotten; a product
+    # of factors that overflows.
+    p = model(case, seed)
+    p, base = p.replace(weights=scale * p.weights), uncoupled_like(p, rng)
+    path, v = TemperedPath.to(machine_from(p), visible_layer(base)), visible_states(p, rng)
+    energies = {
+        beta: -logsumexp(-tempered_energy(p, base, beta, v, hidden_states(p)), axis=1)
+        for beta in (0.0, 0.3, 0.31, 0.8, 1.0)
+    }
+    for beta in (0.0, 0.3, 0.8, 1.0):
+        for other in (0.0, 0.31, 1.0):
+            change = -annealing._anneal(path, v, [beta, other], rng)
+            expected = energies[other] - energies[beta] + (other - beta) * path.energy_shift
+            np.testing.assert_allclose(change, expected, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_temperatures", [2, 3, 20])
