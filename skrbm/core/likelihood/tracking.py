@@ -77,9 +77,6 @@ class PartitionTracker:
         Largest number of chains. Each time that new chains are annealed from the base, their number
         is `CHAINS_FACTOR` times the previous number, up to this limit. If None, the limit is
         `n_chains`.
-    anchors : ndarray of shape (n_rows, n_visible), default=None
-        Visible states that chains may jump to, such as rows of the data. If None, chains do not
-        jump until `follow` is given anchors.
 
     Attributes
     ----------
@@ -130,14 +127,12 @@ class PartitionTracker:
         dtype: Any = np.float64,
         n_chains: int,
         max_chains: int | None = None,
-        anchors: Array | None = None,
     ) -> None:
         path = TemperedPath.to(machine.astype(dtype), base)
         uncoupled = np.zeros_like(path.machine.weights)
         self._base = replace(path, machine=Machine(path.visible_base, path.hidden_base, uncoupled))
         self._rng, self._dtype = rng, dtype
         self._n_chains, self._max_chains = n_chains, max_chains or n_chains
-        self._anchors = None if anchors is None else anchors.astype(dtype, copy=False)
         self._current, self._chains = self._base.machine, self._at_base()
         self._n_steps, self._n_models, self._n_at_renewal = 0, 0, 1
         self.correction = 0.0
@@ -157,7 +152,8 @@ class PartitionTracker:
             keep the standard deviation of the log-weight changes in each step at or below about
             `MAX_STEP_SPREAD`.
         anchors : ndarray of shape (n_rows, n_visible), default=None
-            New anchors. If None, the current anchors are kept.
+            Visible states that chains may jump to, such as rows of the data. If None, they do not
+            jump, and are not replaced by states drawn given anchors.
 
         Returns
         -------
@@ -166,22 +162,21 @@ class PartitionTracker:
             1 / n_chains ** 2, since all chains may miss a mode whose probability is below
             1 / n_chains.
         """
-        if anchors is not None:
-            self._anchors = anchors.astype(self._dtype, copy=False)
+        anchors = None if anchors is None else anchors.astype(self._dtype, copy=False)
         natural, energy_shift = natural_machine(machine.astype(self._dtype, copy=True))
         n_before, max_base_steps = self._n_steps, max_steps * self.base_step_factor
         max_steps = max_steps if self._n_models else max_base_steps
-        self._go(self._current, self._chains, natural, max_steps)
+        self._go(self._current, self._chains, natural, max_steps, anchors)
         self._current, self._n_models = natural, self._n_models + 1
         is_unsure = self._chains.std_error > self.max_std_error
         if is_unsure and self._n_models >= 2 * self._n_at_renewal:
             self._n_at_renewal = self._n_models
             self._n_chains = min(CHAINS_FACTOR * self._n_chains, self._max_chains)
             others = self._at_base()
-            self._go(self._base.machine, others, natural, max_base_steps)
+            self._go(self._base.machine, others, natural, max_base_steps, anchors)
             self._replace_chains(max(self._chains, others, key=lambda chains: chains.value))
-        if self._anchors is not None:
-            self._replace_chains(self._better(self._chains, self._anchors))
+        if anchors is not None:
+            self._replace_chains(self._better(self._chains, anchors))
         chains = self._chains
         return LogPartition(
             chains.value + energy_shift,
@@ -223,7 +218,9 @@ class PartitionTracker:
         options = machine, anchors, self.n_further_rows, self._rng
         return np.concatenate([anchors, mixed_rows(*options), extrapolated_rows(*options)])
 
-    def _go(self, first: Machine, chains: Population, last: Machine, max_steps: int) -> None:
+    def _go(
+        self, first: Machine, chains: Population, last: Machine, max_steps: int, anchors: Any
+    ) -> None:
         """Anneal chains, in place, from one machine in natural form to another."""
         segment, beta, end = _Segment(first, last), 0.0, self._n_steps + max_steps
         while beta < 1:
@@ -236,8 +233,8 @@ class PartitionTracker:
                 fields = fields[0][chosen], fields[1][chosen]
             between = segment.at(beta)
             h = between.hidden.sample(fields[0] + beta * fields[1], self._rng)
-            if self._anchors is not None and self._n_steps % self.jump_pause == 0:
-                h, *_ = jump(between, h, self._offered(between, self._anchors), self._rng)
+            if anchors is not None and self._n_steps % self.jump_pause == 0:
+                h, *_ = jump(between, h, self._offered(between, anchors), self._rng)
             chains.v = between.sample_visible(h, self._rng)
             self._n_steps += 1
 

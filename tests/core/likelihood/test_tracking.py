@@ -43,8 +43,8 @@ def ratios(
     exact = [oracles.log_partition(p) for p in models]
     rows, results = [], []
     for _ in range(n_trackers):
-        tracker = kind(base, machines[0], rng, n_chains=N_CHAINS, anchors=anchors)
-        results = [tracker.follow(machine, max_steps) for machine in machines]
+        tracker = kind(base, machines[0], rng, n_chains=N_CHAINS)
+        results = [tracker.follow(machine, max_steps, anchors) for machine in machines]
         rows.append([*(r.value for r in results), results[-1].std_error])
     rows = np.array(rows)
     return np.exp(rows[:, :-1] - exact), rows[:, -1]
@@ -138,11 +138,11 @@ def test_correction_stays_finite_where_a_model_is_not(rng):
     # Slip: NaN minus NaN, with which no pass is ever better again.
     (p, *_), base = sequence("bernoulli", rng)
     rows = draw_rows(p, 5, rng)
-    tracker = PartitionTracker(base, machine_from(p), rng, n_chains=25, anchors=rows)
+    tracker = PartitionTracker(base, machine_from(p), rng, n_chains=25)
     machine = machine_from(p)
     machine.weights[0, 0] = np.nan
     with np.errstate(all="ignore"):
-        tracker.follow(machine, 2)
+        tracker.follow(machine, 2, rows)
     assert tracker.correction == 0
 
 
