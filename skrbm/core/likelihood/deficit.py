@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,10 @@ KERNEL_WIDTHS = np.geomspace(0.01, 1, 9)
 MAX_KERNEL_COLUMNS = 20  # with more columns, a hundred rows are too few for kernels
 MIN_DISTINCT_SHARE = 0.9  # of the values of a column; the density of repeated values is infinite
 
-LogDensity = Callable[[Array, Array | None], Array]
-
 
 def likelihood_deficit(
     machine: Machine,
-    log_density: LogDensity,
+    base: Units | None,
     v: Any,
     particles: Array,
     sample_weight: Array | None = None,
@@ -42,9 +39,9 @@ def likelihood_deficit(
     ----------
     machine : Machine
         Trained machine.
-    log_density : callable
-        Function that returns the log-probabilities or log-densities of rows under the other model.
-        Its arguments are the rows and their weights, or None.
+    base : Units or None
+        Layer of independent units, which are the other model. If None, the other model is a kernel
+        density estimate (see `kernel_log_density`).
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
         Training data, of which at most `N_DEFICIT_ROWS` rows are used. Means in place of states are
         replaced by states that are drawn with these means.
@@ -67,7 +64,10 @@ def likelihood_deficit(
         return -np.inf
     rows = machine.visible.draw_states_of_means(rows, rng)
     weight = None if sample_weight is None else every_kth_row(sample_weight, N_DEFICIT_ROWS)
-    reference = log_density(rows, weight)
+    if base is None:
+        reference = kernel_log_density(rows, weight)
+    else:
+        reference = independent_log_density(base, rows)
     if np.isneginf(reference).all():  # unknown
         return -np.inf
     chains = every_kth_row(particles, N_DEFICIT_ROWS).astype(np.float64)
@@ -86,14 +86,10 @@ def likelihood_deficit(
     return mean - N_STD_ERRORS * error
 
 
-def independent_log_density(base: Units) -> LogDensity:
-    """Log-density of independent units with the distribution of `base` without a field."""
+def independent_log_density(base: Units, rows: Array) -> Array:
+    """Log-densities of rows under independent units with the distribution of `base`, in nats."""
     base = base.astype(np.float64)
-
-    def log_density(rows: Array, sample_weight: Array | None) -> Array:
-        return -base.energy(rows) - base.log_partition(base.zero_field(1))
-
-    return log_density
+    return -base.energy(rows) - base.log_partition(base.zero_field(1))
 
 
 def kernel_log_density(rows: Array, sample_weight: Array | None = None) -> Array:

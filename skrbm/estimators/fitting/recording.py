@@ -12,12 +12,7 @@ import numpy as np
 from numpy.random import Generator
 from sklearn.exceptions import ConvergenceWarning
 
-from skrbm.core.likelihood.deficit import (
-    LogDensity,
-    independent_log_density,
-    kernel_log_density,
-    likelihood_deficit,
-)
+from skrbm.core.likelihood.deficit import likelihood_deficit
 from skrbm.core.likelihood.optimism import effective_parameters
 from skrbm.core.likelihood.pseudo import monitored_rows
 from skrbm.core.machine import Machine
@@ -271,7 +266,7 @@ class RowRecorder(Recorder):
 
     def warn(self, machine: Machine, particles: Array, step_sum: Array | float) -> None:
         rows, rbm = self._scored[""], self.rbm
-        deficit = self._deficit(machine, independent_log_density(self.base), particles)
+        deficit = self._deficit(machine, self.base, particles)
         if deficit > MIN_DEFICIT:
             warn_user(
                 f"The fit is worse than a model of independent features: its mean log-likelihood of X "
@@ -294,11 +289,11 @@ class RowRecorder(Recorder):
                 ConvergenceWarning,
             )
 
-    def _deficit(self, machine: Machine, log_density: LogDensity, particles: Array) -> float:
+    def _deficit(self, machine: Machine, base: Units | None, particles: Array) -> float:
         """Certain deficit of the training rows' log-likelihood, see `likelihood_deficit`."""
         rows = self._scored[""]
         with np.errstate(all="ignore"):
-            return likelihood_deficit(machine, log_density, rows.v, particles, rows.weight)
+            return likelihood_deficit(machine, base, rows.v, particles, rows.weight)
 
     def _warn_if_shapeless(self, machine: Machine, particles: Array) -> None:
         """Warn if real-valued rows are likelier under a kernel density estimate.
@@ -308,7 +303,7 @@ class RowRecorder(Recorder):
         is_real = np.isinf(machine.visible.column_bounds).all()
         if self.history.n_iter < MIN_SHAPE_EPOCHS or not is_real:
             return
-        deficit, rbm = self._deficit(machine, kernel_log_density, particles), self.rbm
+        deficit, rbm = self._deficit(machine, None, particles), self.rbm
         if deficit > MIN_DEFICIT:
             warn_user(
                 f"The fit is worse than a kernel density estimate: its mean log-likelihood of X is at "

@@ -249,7 +249,7 @@ def _with_clusters(
     if machine is None:
         return None
     v, weights = modes.rows, modes.weights
-    alone = weighted_mean(independent_log_density(visible)(v, None), weights)
+    alone = weighted_mean(independent_log_density(visible, v), weights)
     if not _is_allowed(rbm, machine, log_likelihood(machine, v, weights) - alone):
         return None
     kurtosis = 0.0 if "kurtosis" in rbm._left_out else modes.kurtosis(variance)

@@ -22,7 +22,6 @@ from skrbm.core.likelihood.deficit import (
     KERNEL_WIDTHS,
     MAX_KERNEL_COLUMNS,
     N_STD_ERRORS,
-    independent_log_density,
     kernel_log_density,
     likelihood_deficit,
 )
@@ -48,7 +47,7 @@ def test_shortfall_is_what_independent_columns_have_more(case, seed, rng):
         error = np.sqrt(np.average((difference - mean) ** 2, weights=own) / n_rows)
         expected = mean - N_STD_ERRORS * error
         np.testing.assert_allclose(
-            likelihood_deficit(machine, independent_log_density(layer), v, particles, own),
+            likelihood_deficit(machine, layer, v, particles, own),
             expected,
             rtol=1e-9,
             atol=1e-9,
@@ -68,7 +67,7 @@ def test_shortfall_is_close_however_many_hidden_units(kind, rng):
     independent = -layer.energy(rows) - layer.log_partition(layer.zero_field(1))
     difference = independent + machine.free_energy(rows) + log_partition(machine)
     expected = difference.mean() - N_STD_ERRORS * difference.std() / np.sqrt(len(rows))
-    found = likelihood_deficit(machine, independent_log_density(layer), v, particles)
+    found = likelihood_deficit(machine, layer, v, particles)
     assert expected - 1 < found < expected + 0.1
 
 
@@ -78,9 +77,7 @@ def test_grey_rows_stand_for_the_states_that_they_are_means_of(rng):
     machine, layer = machine_from(p), visible_layer(uncoupled_like(p, rng))
     states = np.round(rng.random((100, 12)))
     drawn, of_means = (
-        likelihood_deficit(
-            machine, independent_log_density(layer), v, np.round(rng.random((100, 30)))
-        )
+        likelihood_deficit(machine, layer, v, np.round(rng.random((100, 30))))
         for v in (states, np.full((100, 12), 0.5))
     )
     at_means = machine.free_energy(np.full((1, 12), 0.5)) - machine.free_energy(states).mean()
@@ -119,7 +116,7 @@ def test_kernels_need_distinct_values_and_few_columns(rng):
 def test_a_single_row_has_no_standard_error(rng):
     p = oracles.random_parameters("bernoulli", 6, 3, rng)
     machine = machine_from(p)
-    particles, base = np.ones((5, 3)), independent_log_density(machine.visible)
+    particles, base = np.ones((5, 3)), machine.visible
     assert likelihood_deficit(machine, base, np.ones((1, 6)), particles) == -np.inf
     weight = np.array([1.0, 1e-6])  # another row that hardly counts
     assert likelihood_deficit(machine, base, np.eye(2, 6), particles, weight) == -np.inf
@@ -130,9 +127,7 @@ def test_shortfall_of_wide_rows_takes_little_memory(rng):
     p = oracles.random_parameters("bernoulli", 50_000, 20, rng, scale=0.01)
     machine, v = recenter(machine_from(p), None, None), sparse.csr_array((100, 50_000))
     tracemalloc.start()
-    likelihood_deficit(
-        machine, independent_log_density(machine.visible), v, rng.choice([0.0, 1.0], (100, 20))
-    )
+    likelihood_deficit(machine, machine.visible, v, rng.choice([0.0, 1.0], (100, 20)))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20e6

@@ -109,7 +109,7 @@ def factor_machine(
     covariance = np.cov(scaled, rowvar=False, bias=True, aweights=sample_weight)
     if not (np.isfinite(covariance).all() and covariance.diagonal().min() >= MIN_SPREAD):
         return None
-    alone = weighted_mean(independent_log_density(independent)(rows, None), sample_weight)
+    alone = weighted_mean(independent_log_density(independent, rows), sample_weight)
     best, largest = None, MIN_GAIN
     for noise, directions, deviations in _factors(covariance, len(rows), n_units):
         within = variance.copy()
