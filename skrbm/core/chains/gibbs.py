@@ -13,26 +13,6 @@ from skrbm.core.numerics import Array, dense, like
 MAX_INITIAL_FIELD = 8.0  # nats; fewer than one two-state unit in a thousand opposes this field
 
 
-def sample_base(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
-    """Draw initial visible states for chains, ignoring the coupling to the hidden units.
-
-    Parameters
-    ----------
-    machine : Machine
-        Machine; the states are drawn from its visible layer without a field.
-    n_samples : int
-        Number of states.
-    rng : numpy.random.Generator
-        Source of random numbers.
-
-    Returns
-    -------
-    v : ndarray of shape (n_samples, n_visible)
-        Visible states.
-    """
-    return machine.visible.sample(machine.visible.zero_field(n_samples), rng)
-
-
 def sample_scattered(machine: Machine, n_samples: int, rng: np.random.Generator) -> Array:
     """Draw visible states that are overdispersed over the modes of a machine.
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from skrbm.core.chains.gibbs import gibbs, sample_base, sample_scattered
+from skrbm.core.chains.gibbs import gibbs, sample_scattered
 from skrbm.core.chains.jumps import draws_from_modes
 from skrbm.core.diagnostics import LAG, ChainDiagnostics, chain_memory, trace_chains
 from skrbm.core.machine import Machine
@@ -178,7 +178,7 @@ def chain_starts(
 
     def draw(n_draws: int) -> Array:
         if chains is None:
-            return sample_base(machine, n_draws, rng)
+            return machine.visible.sample(machine.visible.zero_field(n_draws), rng)
         return chains[like(rng.integers(len(chains), size=n_draws), chains)]
 
     return draw

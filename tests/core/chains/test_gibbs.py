@@ -30,7 +30,6 @@ from skrbm.core.chains.gibbs import (
     clamped_gibbs,
     clamped_mean,
     gibbs,
-    sample_base,
     sample_scattered,
 )
 from skrbm.core.chains.jumps import draw_given_observed
@@ -46,6 +45,11 @@ SAMPLED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (
 @pytest.fixture(params=SAMPLED, ids=lambda case: f"{case[0]}-{'offsets' if case[3] else 'plain'}")
 def p(request, seed):
     return balanced_model(request.param, seed)
+
+
+def sample_base(machine, n_samples, rng):
+    """Visible states drawn without a field."""
+    return machine.visible.sample(machine.visible.zero_field(n_samples), rng)
 
 
 def assert_joint_law(p, v, h):
