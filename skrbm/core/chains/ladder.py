@@ -58,12 +58,13 @@ class Ladder:
         `adapt` replaces the attribute `betas`.
     """
 
-    _accepted: Array
-    _copy: Array
-    _n_steps: int
-
     def __init__(self, betas: Array) -> None:
         self._reset(betas)
+
+    def _reset(self, betas: Array) -> None:
+        self.betas = self._copy = betas
+        self._accepted = np.zeros(len(betas) - 1)
+        self._n_steps = 0
 
     @classmethod
     def of(cls, n_temperatures: int) -> Self:
@@ -114,8 +115,3 @@ class Ladder:
         barrier = communication_barrier(acceptance)
         self._reset(equal_acceptance_ladder(self.betas, barrier, len(self.betas)))
         return float(acceptance.mean())
-
-    def _reset(self, betas: Array) -> None:
-        self.betas = self._copy = betas
-        self._accepted = np.zeros(len(betas) - 1)
-        self._n_steps = 0
