@@ -178,8 +178,7 @@ class ArrayModel(Model):
 
         Draws from the copy do not advance the stream of the estimator.
         """
-        stream = self._stream("annealing", random_state)
-        return deepcopy(stream) if random_state is None else stream
+        return deepcopy(self._stream("annealing", random_state))
 
     def _stream(self, use: str, random_state: Any) -> np.random.Generator:
         """Generator created from `random_state` or, if None, the estimator's stream `use`."""
