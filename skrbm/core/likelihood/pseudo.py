@@ -272,10 +272,8 @@ class _Rows:
 
         `values`, of shape (n_values, width), are all states of the unit.
         """
-        unit, columns = (
-            self._machine.visible.take(number),
-            self._machine.visible.unit_columns(number),
-        )
+        layer = self._machine.visible
+        unit, columns = layer.take(number), layer.unit_columns(number)
         states = self._v[rows[:, None], columns]
         # A unit of several columns is one-hot: comparisons with all values take longer.
         index = (states if states.shape[1] > 1 else states == values.T).argmax(axis=1)

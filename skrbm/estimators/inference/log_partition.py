@@ -244,10 +244,8 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
     log_partition : float
         Lower bound of log Z in nats; minus infinity if all rows are ignored.
     """
-    v, free_energy = (
-        dense(every_kth_row(X, MAX_BOUND_ROWS)),
-        every_kth_row(free_energy, MAX_BOUND_ROWS),
-    )
+    v = dense(every_kth_row(X, MAX_BOUND_ROWS))
+    free_energy = every_kth_row(free_energy, MAX_BOUND_ROWS)
     is_state = np.isin(v, values).all(axis=1)
     if not is_state.any():
         return -np.inf

@@ -241,8 +241,9 @@ class LikelihoodMixin(ModelMixin):
                 model, X, is_observed, n_chains, n_temperatures, random_state
             )
         normalizer = self.log_partition() if log_partition is None else log_partition
-        if self._visible_type.support.values:
-            warn_if_too_likely(X, free_energy, normalizer, self._visible_type.support.values)
+        values = self._visible_type.support.values
+        if values:
+            warn_if_too_likely(X, free_energy, normalizer, values)
         energy = self._per_unit(free_energy, X, is_observed)
         log_likelihood = np.asarray(-energy - float(normalizer))
         if is_observed is not None:
@@ -251,7 +252,6 @@ class LikelihoodMixin(ModelMixin):
         # Log-probabilities above 0 are errors of an estimate, or of rounding.
         (likely,) = (log_likelihood > 0).nonzero()
         if len(likely) and model.machine().visible.is_discrete:
-            values = self._visible_type.support.values
             if values:  # encoded tables have states alone
                 likely = likely[are_states(X[likely], values)]
             log_likelihood[likely] = 0
