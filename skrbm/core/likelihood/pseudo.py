@@ -67,8 +67,7 @@ def pseudo_likelihood(
        179-195. :doi:`10.2307/2987782`
     """
     n_visible, n_hidden = machine.weights.shape
-    bounds = _bounds(machine, v)
-    widest = max(n_hidden, _most_others(machine, bounds))
+    widest = max(n_hidden, _most_others(machine, v))
     n_rows = max(1, min(_Rows.max_elements // widest, DENSE_ELEMENTS // n_visible))
 
     def scores(begin: int) -> Array:
@@ -184,7 +183,7 @@ def monitored_rows(
     work = (n_samples or v.shape[0]) * machine.weights.size // MONITOR_SHARE
     try:
         n_evaluations = np.clip(work, *MONITOR_EVALUATIONS)
-        n_others = _most_others(machine, _bounds(machine, v), MONITOR_NODES)
+        n_others = _most_others(machine, v, MONITOR_NODES)
         n_pairs = int(n_evaluations // (n_hidden * n_others + MONITOR_OVERHEAD))
         n_rows = int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS))
         rows = every_kth_row(v, n_rows)
@@ -355,23 +354,18 @@ def _products(change: Array, weights: Array) -> Array:
     return change @ weights if weights.ndim == 2 else np.einsum("nc,nch->nh", change, weights)
 
 
-def _bounds(machine: Machine, v: Any) -> tuple[Array, Array]:
-    """Lower and upper bounds of the field on each visible unit, computed from a few of the rows.
+def _most_others(machine: Machine, v: Any, max_nodes: float = np.inf) -> int:
+    """Largest number of values of a unit other than the current one, or of atoms and nodes.
 
-    At most ``MONITOR_ROWS[0]`` rows are used. If a hidden unit lacks a bound, other rows may have
-    fields beyond these bounds.
+    The bounds of the fields, which determine the nodes, are computed from at most
+    ``MONITOR_ROWS[0]`` of the rows. If a hidden unit lacks a bound, other rows may have fields
+    beyond these bounds. The result is at least one. A QuadratureError is raised if a continuous
+    unit has more than `max_nodes` atoms and nodes.
     """
     some = dense(every_kth_row(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)
     low, high = field_ranges(machine, some)
-    return (low, high) if low.ndim == 1 else (low.min(axis=0), high.max(axis=0))
-
-
-def _most_others(machine: Machine, bounds: tuple[Array, Array], max_nodes: float = np.inf) -> int:
-    """Largest number of values of a unit other than the current one, or of atoms and nodes.
-
-    The result is at least one. A QuadratureError is raised if a continuous unit has more than
-    `max_nodes` atoms and nodes.
-    """
+    if low.ndim > 1:
+        low, high = low.min(axis=0), high.max(axis=0)
     counts = []
     for group in machine.visible.unit_groups:
         states_of_unit = machine.visible.unit_values(group[0])
@@ -379,10 +373,9 @@ def _most_others(machine: Machine, bounds: tuple[Array, Array], max_nodes: float
             counts.append(len(states_of_unit) - 1)
             continue
         columns = machine.visible.unit_columns(group)
-        low, high = (bound[columns] for bound in bounds)
         states = np.zeros(columns.shape, dtype=machine.dtype)
         units = machine.visible.take(group)
-        values, _ = units.conditional_values(states, low, high)
+        values, _ = units.conditional_values(states, low[columns], high[columns])
         if len(values) > max_nodes:
             raise QuadratureError(f"Expected at most {max_nodes} nodes, got {len(values)}.")
         counts.append(len(values))
