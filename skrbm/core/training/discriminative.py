@@ -89,7 +89,22 @@ class LabelExpectation(DataExpectation):
             signals = machine.hidden.signal(mean).reshape(*c.shape, -1)
             np.matmul(c[:, None], signals, out=signal[rows][:, None])
             label_signal += np.einsum("nk,nkh->kh", c, signals)
-        return _assembled(machine, v, known, weight, signal, label_signal, hidden)
+        weights = machine.signal_product(v, signal)
+        origin = machine.visible.affine_signal[0][labels.columns]
+        weights[labels.columns] = label_signal + np.outer(origin, signal.sum(axis=0))
+        # The moments of the visible layer are first summed over the rows as they are, with the
+        # known label of each labeled row. However, a row has a weight for each label. The sums are
+        # therefore corrected by additional rows, each of which contains one label and zeros in all
+        # other columns. A row of zeros is added so that the weights of these rows sum to zero.
+        row_weight = weight.sum(axis=1)
+        exchanged = weight.sum(axis=0) - row_weight @ known
+        exchanged = np.append(exchanged, -exchanged.sum()).astype(signal.dtype)
+        label_rows = np.zeros((len(exchanged), v.shape[1]), signal.dtype)
+        label_rows[np.arange(labels.n_labels), labels.columns] = 1
+        visible = machine.visible.moments(v, row_weight)
+        for name, array in machine.visible.moments(label_rows, exchanged).items():
+            visible[name] += array
+        return machine.assembled_gradient(weights, visible, hidden, signal)
 
     def _label_weights(self, known: Array, probabilities: Array, share: Array) -> Array:
         discriminative, generative = self.factors
@@ -211,36 +226,3 @@ def _with_labels(v: Any, rows: Array, labels: Labels, states: Array) -> Any:
         return labeled
     places = rows, labels.columns[states.argmax(axis=1)]
     return v + csr_array((np.ones_like(v.data, shape=len(rows)), places), shape=v.shape)
-
-
-def _assembled(
-    machine: Machine,
-    v: Any,
-    known: Array,
-    weight: Array,
-    signal: Array,
-    label_signal: Array,
-    hidden: Gradient,
-) -> Gradient:
-    """Assemble the gradient from sums over the labels of each row.
-
-    The moments of the visible layer are first summed over the rows as they are, with the known
-    label of each labeled row. However, a row has a weight for each label. The sums are therefore
-    corrected by additional rows, each of which contains one label and zeros in all other columns. A
-    row of zeros is added so that the weights of the additional rows sum to zero.
-    """
-    n_labels = weight.shape[1]
-    columns = np.arange(v.shape[1] - n_labels, v.shape[1])
-    weights = machine.signal_product(v, signal)
-    origin = machine.visible.affine_signal[0][columns]
-    weights[columns] = label_signal + np.outer(origin, signal.sum(axis=0))
-    row_weight = weight.sum(axis=1)
-    exchanged = weight.sum(axis=0) - row_weight @ known
-    rows = np.zeros((n_labels + 1, v.shape[1]), signal.dtype)
-    rows[np.arange(n_labels), columns] = 1
-    visible = machine.visible.moments(v, row_weight)
-    for name, array in machine.visible.moments(
-        rows, np.append(exchanged, -exchanged.sum()).astype(signal.dtype)
-    ).items():
-        visible[name] += array
-    return machine.assembled_gradient(weights, visible, hidden, signal)
