@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from skrbm.core.machine import Machine
+from skrbm.core.machine import Machine, by_layer
 from skrbm.core.numerics import Array, every_kth_row, like
 from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
@@ -56,12 +56,8 @@ class Normalization(Part):
     def transform(self, step: Step, machine: Machine, gradient: Gradient) -> None:
         """Convert layer gradients at constant weights to gradients at constant scaled weights."""
         work = machine.weights * gradient["weights"]
-        layers = ("visible", machine.visible, 1), ("hidden", machine.hidden, 0)
-        changes = {
-            f"{name}_{parameter}": change
-            for name, layer, axis in layers
-            for parameter, change in layer.scale_gradient(work.sum(axis=axis)).items()
-        }
+        visible = machine.visible.scale_gradient(work.sum(axis=1))
+        changes = by_layer(visible, machine.hidden.scale_gradient(work.sum(axis=0)))
         for parameter, change in changes.items():
             gradient[parameter] -= change
         if changes:
@@ -185,17 +181,11 @@ def _hold_within(machine: Machine, directions: Array) -> Array:
         hold_normalizable(machine)
     elif n_beyond:
         lowered = (U[:, :n_beyond] * excess[:n_beyond]) @ (V[:n_beyond] @ directions.T)
-        machine.weights[...] -= _inverse(left)[:, None] * lowered * _inverse(right)
+        machine.weights[...] -= _ratio(1, left, 0)[:, None] * lowered * _ratio(1, right, 0)
     return values
 
 
-def _inverse(scales: Array) -> Array:
-    """Reciprocal of the scales; zero where a scale is zero."""
+def _ratio(numerator: Any, scales: Array, at_zero: float = 1) -> Array:
+    """Numerator divided by the scales; `at_zero` where a scale is zero."""
     is_positive = scales > 0
-    return np.where(is_positive, 1 / np.where(is_positive, scales, 1), 0)
-
-
-def _ratio(before: Array, after: Array) -> Array:
-    """Ratio of the scales before and after a step; one where the scale is zero."""
-    is_positive = after > 0
-    return np.where(is_positive, before / np.where(is_positive, after, 1), 1)
+    return np.where(is_positive, numerator / np.where(is_positive, scales, 1), at_zero)
