@@ -109,21 +109,17 @@ def _sparse_statistics(
     v: Any, sample_weight: Array | None, block_elements: int
 ) -> tuple[Array, Array]:
     """Mean and variance of every column of a sparse matrix, from blocks of the stored values."""
-    n_visible, total = v.shape[1], v.shape[0]
-    starts = range(0, max(v.nnz, 1), block_elements)
-    blocks = [slice(i, min(i + block_elements, v.nnz)) for i in starts]
-    weights: list[Any] = [None] * len(blocks)
+    total, n_visible = v.shape
+    weight: Any = None  # of each stored value
     if sample_weight is not None:
-        total = sample_weight.sum()
-        numbers = (np.searchsorted(v.indptr, np.arange(b.start, b.stop), "right") for b in blocks)
-        weights = [sample_weight[number - 1] for number in numbers]
-    both = list(zip(blocks, weights, strict=True))
-    n_stored = sum(np.bincount(v.indices[b], w, n_visible) for b, w in both)
-    mean = sum(np.bincount(v.indices[b], _times(v.data[b], w), n_visible) for b, w in both) / total
-    square = sum(
-        np.bincount(v.indices[b], _times(np.square(v.data[b] - mean[v.indices[b]]), w), n_visible)
-        for b, w in both
-    )
+        total, weight = sample_weight.sum(), np.repeat(sample_weight, np.diff(v.indptr))
+    blocks = []
+    for begin in range(0, max(v.nnz, 1), block_elements):
+        block = slice(begin, min(begin + block_elements, v.nnz))
+        blocks.append((v.indices[block], v.data[block], None if weight is None else weight[block]))
+    n_stored = sum(np.bincount(i, w, n_visible) for i, _, w in blocks)
+    mean = sum(np.bincount(i, _times(x, w), n_visible) for i, x, w in blocks) / total
+    square = sum(np.bincount(i, _times(np.square(x - mean[i]), w), n_visible) for i, x, w in blocks)
     return mean, (square + (total - n_stored) * mean**2) / total
 
 
