@@ -26,7 +26,7 @@ T = TypeVar("T")
 # times as long with them. No limit is set below the range: OpenBLAS uses several threads only from
 # 2^18 multiplications on, and setting the limit takes a fourth of the time of a small model's
 # update.
-SERIAL_PRODUCTS = FEW_PRODUCTS, MANY_PRODUCTS = 2**16, 2**24
+FEW_PRODUCTS, MANY_PRODUCTS = 2**16, 2**24
 # Handles of the BLAS libraries, found at import, because a search takes the time of many updates.
 BLAS_LIBRARIES: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers
 

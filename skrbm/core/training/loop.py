@@ -13,7 +13,7 @@ from skrbm.core.draws import draw_permutation
 from skrbm.core.likelihood.exact import smaller_discrete
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, every_kth_row, like
-from skrbm.core.parallel import one_blas_thread
+from skrbm.core.parallel import FEW_PRODUCTS, MANY_PRODUCTS, one_blas_thread
 from skrbm.core.training.part import hooks
 from skrbm.core.training.parts.guard import DivergenceError
 from skrbm.core.training.state import TrainingState
@@ -140,12 +140,12 @@ def _publish(moved: Machine, machine: Machine) -> None:
 def _blas_threads(
     trainer: Trainer, machine: Machine, state: TrainingState
 ) -> AbstractContextManager[None]:
-    """Context manager that limits BLAS to one thread for medium sizes, see `serial_products`."""
+    """Context manager that limits BLAS to one thread if updates are of medium size."""
     is_exact = trainer.phases.is_exact
     n_model = smaller_discrete(machine).visible.n_states if is_exact else len(state.particles)
     n_products = (trainer.batch_size + n_model) * machine.weights.size
-    least, most = trainer.serial_products
-    return one_blas_thread() if least <= n_products < most else nullcontext()
+    is_medium = FEW_PRODUCTS <= n_products < MANY_PRODUCTS
+    return one_blas_thread() if is_medium else nullcontext()
 
 
 def _batches(

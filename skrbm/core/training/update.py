@@ -12,7 +12,6 @@ import numpy as np
 from skrbm.core.centering import recenter
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.parallel import SERIAL_PRODUCTS
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.negative_phase import NegativePhase
@@ -58,10 +57,6 @@ class Trainer:
     buffers : UpdateBuffers, default=UpdateBuffers()
         Buffers for the arrays of the updates, with the precision of states. They serve one machine
         at a time.
-    serial_products : tuple of int, default=SERIAL_PRODUCTS
-        Bounds of the approximate number of multiplications in the product of the weights with the
-        states of both phases. BLAS uses one thread if this number is at least the first bound and
-        less than the second.
 
     Raises
     ------
@@ -79,7 +74,6 @@ class Trainer:
     shuffle: bool = True
     centering: bool = True
     buffers: UpdateBuffers = field(default_factory=UpdateBuffers)
-    serial_products: tuple[int, int] = SERIAL_PRODUCTS
 
     def __post_init__(self) -> None:
         for part in self.parts:

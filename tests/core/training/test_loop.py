@@ -378,19 +378,21 @@ def test_data_are_left_as_they_were(seed, rng):
 
 
 @pytest.mark.parametrize(
-    ("few", "many", "is_exact", "n_threads"),
+    ("shape", "batch_size", "is_exact", "n_threads"),
     [
-        (0, 10**9, False, 1),
-        (0, 1, False, 2),
-        (10**8, 10**9, False, 2),  # they are not shared in any case
-        (130, 10**9, True, 1),  # 8 states and 4 rows by 12 weights: 144, where 5 chains are 108
+        ((256, 64), 4, False, 1),
+        ((1024, 1024), 16, False, 2),
+        ((4, 3), 4, False, 2),  # they are not shared in any case
+        ((256, 3), 78, True, 1),  # 8 states and 78 rows by 768 weights: 2^16, not with 5 chains
     ],
 )
-def test_small_products_are_not_shared_among_threads(few, many, is_exact, n_threads, seed, rng):
+def test_small_products_are_not_shared_among_threads(
+    shape, batch_size, is_exact, n_threads, seed, rng
+):
     # Slips: threads that wait for each other in every small product, on a busy machine for long; a
     # pass of one small update that takes a fifth longer by asking for one thread.
-    p = model(("bernoulli", 4, 3, 0), seed)
-    machine, v, seen = machine_from(p), visible_states(p, rng), []
+    machine, seen = machine_from(model(("bernoulli", *shape, 0), seed)), []
+    v = rng.integers(2, size=(4, shape[0])).astype(float)
 
     @dataclass(frozen=True)
     class Phase(Exact if is_exact else PersistentContrastiveDivergence):
@@ -400,7 +402,7 @@ def test_small_products_are_not_shared_among_threads(few, many, is_exact, n_thre
             return super().__call__(*arguments)
 
     with threadpool_limits(2, user_api="blas"):
-        trainer = Trainer(Phase(), 0.1, 4, serial_products=(few, many))
+        trainer = Trainer(Phase(), 0.1, batch_size)
         list(run_epochs(trainer, machine, state_of(machine, rng), v, 1, rng))
     assert set(seen) == {n_threads}
 
