@@ -24,13 +24,12 @@ DIFFERENCE_ROUNDING = 1e-10  # second differences of means below this are roundi
 N_ASSUMED_ROWS = 10**6  # number of rows assumed for a prescribed mean
 
 
-def initial_hidden_layer(
-    kind: type[Units], n_columns: int, activity: float = INITIAL_ACTIVITY
-) -> Units:
+def initial_hidden_layer(kind: type[Units], n_columns: int) -> Units:
     """Hidden layer with prescribed means without a field.
 
-    The means of units with two bounds are given by `activity`. Units without bounds have a mean of
-    zero. The mean of units with only a lower bound exceeds this bound by `INITIAL_HEIGHT`.
+    The mean of units with two bounds exceeds their lower bound by `INITIAL_ACTIVITY` times the
+    difference between the bounds. Units without bounds have a mean of zero. The mean of units with
+    only a lower bound exceeds this bound by `INITIAL_HEIGHT`.
 
     Parameters
     ----------
@@ -38,9 +37,6 @@ def initial_hidden_layer(
         Type of the units.
     n_columns : int
         Number of columns.
-    activity : float, default=INITIAL_ACTIVITY
-        Mean of a unit with two bounds minus its lower bound, divided by the difference between the
-        bounds.
 
     Returns
     -------
@@ -48,7 +44,7 @@ def initial_hidden_layer(
         Plain layer in double precision.
     """
     low, high = kind.support.low, kind.support.high
-    mean = low + activity * (high - low)
+    mean = low + INITIAL_ACTIVITY * (high - low)
     if np.isinf(high):
         mean = low + INITIAL_HEIGHT if np.isfinite(low) else 0.0
     return kind.start(np.full(n_columns, mean), np.zeros(n_columns), N_ASSUMED_ROWS)

@@ -26,7 +26,7 @@ from skrbm.core.training.start.initialization import (
 from skrbm.core.units import Bernoulli, Spin
 
 
-def start(kind, n_visible, n_hidden, seed, rng, **options):
+def start(kind, n_visible, n_hidden, seed, rng, hidden_bias=0.0):
     """Statistics of some data, a machine started from them, and its oracle parameters."""
     n_visible = 8 if kind == "composite" else n_visible
     p = oracles.random_parameters(kind, n_visible, n_hidden, rng, offsets=False)
@@ -41,7 +41,8 @@ def start(kind, n_visible, n_hidden, seed, rng, **options):
         mean[own], variance[own] = 10 * mean[own], np.exp(p.log_variance)
     visible = started_layer(p, mean, variance, 99)
     variance = column_variances(visible.natural())
-    hidden = initial_hidden_layer(type(machine_from(p).hidden), n_hidden, **options)
+    hidden = initial_hidden_layer(type(machine_from(p).hidden), n_hidden)
+    hidden = hidden.recentered(None, np.full(n_hidden, hidden_bias))
     machine = initial_machine(visible, hidden, mean, variance, np.random.default_rng(seed))
     return mean, variance, machine, parameters_from(p, machine)
 
@@ -51,7 +52,7 @@ def test_initial_weights_are_alike_in_the_effect_of_a_standard_deviation(kind, s
     # Slips: one scale for all widths, the deviation for the variance, a field that grows with sigma,
     # the metric of one part of a layer used for another.
     # Hidden units without effect on each other: hardly any is on.
-    _, variance, _, p = start(kind, 200, 300, seed, rng, activity=1e-6)
+    _, variance, _, p = start(kind, 200, 300, seed, rng, hidden_bias=-12.0)
     n_visible = len(variance)
     energies = oracles.energy(p, np.eye(n_visible + 1, n_visible, k=-1), np.eye(301, 300, k=-1))
     origin, *steps = energies[:, :1] - energies[:, 1:]  # a hidden unit's field lowers the energy
