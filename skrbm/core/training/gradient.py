@@ -57,7 +57,7 @@ class Expectation(ABC):
         """
 
     @abstractmethod
-    def weighted(self, weights: Array) -> Expectation:
+    def weighted(self, weights: Array) -> Self:
         """Return the expectation under the same rows with new weights of shape (n_samples,).
 
         An expectation that is no sum over rows is returned unchanged.
@@ -77,9 +77,6 @@ class DataExpectation(Expectation):
     """
 
     weights: Array
-
-    @abstractmethod
-    def weighted(self, weights: Array) -> Self: ...
 
     @abstractmethod
     def averages(self) -> tuple[Array, Array]:
