@@ -68,7 +68,7 @@ class ImputedRows:
 
     def __init__(self, v: Any, base: Units, n_first_steps: int, rng: np.random.Generator) -> None:
         self._v, self._n_first_steps = v, n_first_steps
-        self.shape, self.dtype = v.shape, v.dtype
+        self.shape = v.shape
         firsts = np.array([base.unit_columns(i)[0] for i in range(base.n_units)])
         blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, v.shape[0], BLOCK_ROWS)]
         self.observed = np.concatenate([~np.isnan(v[block][:, firsts]) for block in blocks])
@@ -83,9 +83,6 @@ class ImputedRows:
             draws = base.sample(base.zero_field(len(rows)), rng)
             values = with_nearest_values(rows, donors, draws)[np.isnan(rows)]
             self.imputed[self._places(self._numbers(block))] = values
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
 
     def __getitem__(self, rows: Array | slice) -> Array:
         numbers = self._numbers(rows)
@@ -139,7 +136,7 @@ class ImputedRows:
 
     def _numbers(self, rows: Array | slice) -> Array:
         """Indices of the given rows; the cost does not depend on the number of other rows."""
-        return np.arange(*rows.indices(len(self))) if isinstance(rows, slice) else rows
+        return np.arange(*rows.indices(self.shape[0])) if isinstance(rows, slice) else rows
 
     def _places(self, numbers: Array) -> Array:
         """Indices into `imputed` of the missing values of the given rows, row by row."""
