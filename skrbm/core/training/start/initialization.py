@@ -204,9 +204,7 @@ def _self_coupling(
         field = MEAN_DIFFERENCE_STEP * weights[:, block].T
         bend = (visible.mean(field) - mean) + (visible.mean(-field) - mean)
         shift += hidden_variance[block] @ bend / (2 * MEAN_DIFFERENCE_STEP**2)
-    does_vary = variances > 0
-    to_field = np.where(does_vary, 1 / np.sqrt(np.where(does_vary, variances, 1)), 0.0)
-
+    to_field = 1 / np.sqrt(np.where(variances > 0, variances, np.inf))  # zero if constant
     unit = np.sqrt(visible.metric(None).signal)
 
     def response(x: Array) -> Array:
