@@ -221,12 +221,11 @@ def effective_couplings(
             f"{advice if machine.visible.is_discrete else ''}"
         )
     add = {"exact": _integrate, "gaussian": _average_normal}[method]
-    shape = signals.unit_of_column.shape
-    sums = [np.zeros(shape * n) for n in range(1, order + 1)]
+    unit = machine.visible.by_column(np.arange(machine.visible.n_units))
+    sums = [np.zeros(unit.shape * n) for n in range(1, order + 1)]
     add(signals, sums)
     sums[0][signals.value_columns] += signals.linear
     sums[0][signals.reals.columns] += signals.reals.linear
-    unit = signals.unit_of_column
     is_same = unit[:, None] == unit
     sums[1][is_same] = 0
     if order > 2:
@@ -266,30 +265,29 @@ class _VisibleSignals:
         unit: list[int] = []
         columns: list[int] = []
         value_columns: list[int] = []
+        reals: list[int] = []
         sent, energies = [np.zeros((0, len(slope)))], [np.zeros(0)]
-        self.unit_of_column = np.empty(visible.n_columns, dtype=np.intp)
         for i in range(visible.n_units):
             values, layer, places = visible.unit_values(i), visible.take(i), visible.unit_columns(i)
-            self.unit_of_column[places] = i
-            if values is None and len(places) == 1:
+            width = len(places)
+            if values is None and width == 1:
+                reals.append(i)
                 continue
-            n_values, width = (0, 0) if values is None else values.shape
-            if (n_values, width) not in {(2, 1), (width, width)} or not width:
+            if values is None or values.shape not in {(2, 1), (width, width)}:
                 raise ValueError(
                     f"Couplings need visible units that have two states, one-hot columns or real "
                     f"values, got unit {i} of {type(visible).__name__} units."
                 )
-            begin = len(unit)
-            columns += range(begin, begin + n_values) if n_values == width else [begin + 1]
+            unit += [i] * len(values)
+            columns += range(len(unit) - width, len(unit))  # of two states, the higher one
             value_columns += places.tolist()
             sent.append(layer.signal(values) @ machine.weights[places])
             energies.append(layer.energy(values))
-            unit += [i] * n_values
         _, self.unit = np.unique(np.array(unit, np.intp), return_inverse=True)
         self.columns = np.array(columns, np.intp)
         self.value_columns = np.array(value_columns, np.intp)
         self.first = np.flatnonzero(np.diff(self.unit, prepend=-1))
-        self.reals = _RealSignals(machine, slope, share)
+        self.reals = _RealSignals(machine, reals, slope, share)
         self.bias = bias + self.reals.mean_sent
         raw = np.concatenate(sent)
         linear = raw @ share - np.concatenate(energies)
@@ -318,30 +316,24 @@ class _RealSignals:
     times s plus a constant; `mean_sent` is the sum of these constants over the units. The other
     terms of log p are minus the energy of the unit and the linear terms of the hidden units.
     `linear` is the coefficient of s in these terms, computed as the average of s times the terms.
+    `columns` contains the column of each unit in the layer; `units` contains the units' indices.
     """
 
-    def __init__(self, machine: Machine, slope: Array, share: Array) -> None:
-        visible = machine.visible
-        columns: list[int] = []
-        is_bounded: list[bool] = []
-        slopes, linear = [], []
+    def __init__(self, machine: Machine, units: list[int], slope: Array, share: Array) -> None:
+        visible, slopes, linear = machine.visible, [], []
+        self.columns = np.array([visible.unit_columns(i)[0] for i in units], np.intp)
+        low, high = visible.column_bounds
+        self.is_bounded = np.isfinite(high - low)[self.columns]
         self.mean_sent = np.zeros(len(slope))
-        for i in range(visible.n_units):
-            (place, *others), layer = visible.unit_columns(i).tolist(), visible.take(i)
-            if others or visible.unit_values(i) is not None:
-                continue
-            weights = machine.weights[[place]]
+        for i, weights in zip(units, machine.weights[self.columns, None], strict=True):
+            layer = visible.take(i)
             s, shares, states = _reference_nodes(layer)
-            # Signals are affine in the states.
-            origin = shares @ layer.signal(states) @ weights
-            sent = (shares * s) @ layer.signal(states) @ weights
-            self.mean_sent += slope * origin
-            is_bounded.append(bool(np.isfinite(layer.column_bounds).all()))
-            columns.append(place)
+            signal = layer.signal(states)  # affine in the states
+            sent = (shares * s) @ signal @ weights
+            self.mean_sent += slope * (shares @ signal @ weights)
             linear.append((shares * s) @ -layer.energy(states) + sent @ share)
             slopes.append(sent * slope)
-        self.columns, self.linear = np.array(columns, np.intp), np.array(linear)
-        self.is_bounded = np.array(is_bounded, dtype=bool)
+        self.linear = np.array(linear)
         self.slope = np.reshape(slopes, (-1, len(slope)))  # (n_reals, n_hidden)
 
     @property
