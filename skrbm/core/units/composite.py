@@ -9,7 +9,6 @@ from itertools import accumulate, pairwise
 from typing import Any, Self, final
 
 import numpy as np
-from scipy.sparse import hstack
 
 from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.core.units.base import Outs, Units
@@ -168,10 +167,7 @@ class Composite(WideUnits):
         if all(part.offset is None and part.is_signal_fixed for part in self.parts):
             return states
         if is_sparse(states):
-            signals = [part.signal(part_states) for part, part_states in self._split(states)]
-            if all(map(is_sparse, signals)):
-                return hstack(signals, "csr")
-            return self._join([dense(signal) for signal in signals])  # at least one is dense
+            return self._join([dense(part.signal(s)) for part, s in self._split(states)])
         signal = np.empty_like(states, dtype=np.result_type(states, self.bias))
         for part, part_states, part_signal in self._split(states, signal):
             part_signal[...] = part.signal(part_states)
