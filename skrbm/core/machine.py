@@ -67,17 +67,13 @@ class Machine:
         return {"weights": self.weights} | layers
 
     @cached_property
-    def offsets(self) -> dict[str, Array]:
-        """Offsets of the layers that have one, not copied.
-
-        The keys are the names of the layers' offsets with the prefix "visible_" or "hidden_".
-        """
-        return by_layer(self.visible.offsets, self.hidden.offsets)
-
-    @cached_property
     def arrays(self) -> dict[str, Array]:
-        """Arrays of `parameters` and `offsets`."""
-        return self.parameters | self.offsets
+        """Arrays of `parameters` and offsets of the layers that have one, not copied.
+
+        The keys of the offsets are their names in the layers with the prefix "visible_" or
+        "hidden_".
+        """
+        return self.parameters | by_layer(self.visible.offsets, self.hidden.offsets)
 
     def assign(self, arrays: dict[str, Array]) -> None:
         """Write values into the arrays of the machine, in place.
