@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skrbm.core.numerics import Array, copy_into, is_array, row_blocks
+from skrbm.core.numerics import Array, is_array, row_blocks
 
 MIN_WORD_DRAWS = 2**12  # with fewer draws, one double-precision number for each is faster
 # Largest numbers below 2^16, by the size in bytes of their type. With this factor, a probability of
@@ -72,10 +72,8 @@ def draw_bernoulli(probability: Array, rng: np.random.Generator, out: Array | No
     return out
 
 
-def draw_normal(
-    mean: Array, standard_deviation: Array, rng: np.random.Generator, out: Array | None = None
-) -> Array:
-    """Draw independent normal variables.
+def draw_normal(mean: Array, standard_deviation: Array, rng: np.random.Generator) -> Array:
+    """Draw independent normal variables, in place of their means.
 
     The noise is drawn in double precision. On the host, it is cast to the dtype of `mean` before it
     is scaled and added; on a device, the sum is cast.
@@ -83,30 +81,28 @@ def draw_normal(
     Parameters
     ----------
     mean : ndarray of shape (n_samples, n_units)
-        Means.
+        Means. The array is overwritten with the draws.
     standard_deviation : ndarray of shape (n_units,) or (n_samples, n_units)
         Standard deviations.
     rng : numpy.random.Generator
         Source of random numbers.
-    out : ndarray of shape (n_samples, n_units), default=None
-        Output array, which may be `mean` itself.
 
     Returns
     -------
     draws : ndarray of shape (n_samples, n_units)
-        Draws. A new array has the dtype of `mean`.
+        The same array.
     """
     if not isinstance(mean, np.ndarray):
         noise = _device_generator(mean, rng).standard_normal(mean.shape) * standard_deviation
         noise += mean
-        return copy_into(noise.astype(mean.dtype, copy=False), out)
-    out = np.empty_like(mean) if out is None else out
+        mean[...] = noise
+        return mean
     deviation = np.broadcast_to(standard_deviation, mean.shape)
     for rows in row_blocks(mean):
         noise = rng.standard_normal(mean[rows].shape).astype(mean.dtype, copy=False)
         noise *= deviation[rows]
-        np.add(mean[rows], noise, out=out[rows])
-    return out
+        mean[rows] += noise
+    return mean
 
 
 def draw_uniform(shape: tuple[int, ...], rng: np.random.Generator, array: Array) -> Array:

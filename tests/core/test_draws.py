@@ -83,11 +83,19 @@ def test_both_precisions_draw_the_same_numbers(shape, seed, rng):
     one, other = np.random.default_rng(seed), np.random.default_rng(seed)
     double = np.where(probability == 1, 1 - 1e-9, probability.astype(np.float64))
     np.testing.assert_array_equal(draw_bernoulli(probability, one), draw_bernoulli(double, other))
+    double = mean.astype(np.float64)
     single = draw_normal(mean, deviation, one)
-    double = draw_normal(mean.astype(np.float64), deviation.astype(np.float64), other)
+    double = draw_normal(double, deviation.astype(np.float64), other)
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, double, rtol=0, atol=16 * np.finfo(np.float32).eps)
     assert one.random() == other.random()
+
+
+def normal_draws(array, stream, out=None):
+    """Normal draws with means and standard deviations `array`, in place of the means in `out`."""
+    out = np.empty_like(array) if out is None else out
+    out[...] = array
+    return draw_normal(out, array, stream)
 
 
 @pytest.mark.parametrize("shape", [(7, 3), (333, 70), (6, 30_000)])
@@ -96,10 +104,7 @@ def test_draws_are_written_where_they_are_asked_for(shape, dtype, seed, rng):
     # Slips: a copy of strided columns is written; the array that is asked about is overwritten
     # before it is read; blocks of another order than the whole.
     probability = rng.random(shape).astype(dtype)
-    for draw in (
-        draw_bernoulli,
-        lambda array, stream, out=None: draw_normal(array, array, stream, out),
-    ):
+    for draw in (draw_bernoulli, normal_draws):
         expected = draw(probability, np.random.default_rng(seed))
         wide = np.zeros((shape[0], 2 * shape[1] + 1), dtype)
         itself = probability.copy()

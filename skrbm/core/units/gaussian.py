@@ -162,7 +162,7 @@ class Gaussian(Units):
 
     def sample(self, field: Array, rng: np.random.Generator, out: Array | None = None) -> Array:
         mean = self.mean(field, out=out)
-        return draw_normal(mean, np.sqrt(self._variance), rng, out=mean)
+        return draw_normal(mean, np.sqrt(self._variance), rng)
 
     def moments(self, states: Any, sample_weight: Array) -> dict[str, Array]:
         return self._moments(states, 0.0, sample_weight)

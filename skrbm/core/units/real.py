@@ -104,7 +104,7 @@ class StandardGaussian(RealUnits):
         return x
 
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        return draw_normal(x, np.ones_like(self.bias), rng, out=x)
+        return draw_normal(x, np.ones_like(self.bias), rng)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
         signal = self.signal(field + self.bias)
