@@ -270,7 +270,7 @@ class TwoStateUnits(LinearUnits):
         return -linear - sum_log(factors)
 
     def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
-        distance, far_changes = self.high - self.low, super().log_partition_shifts(field)
+        distance, far_changes = self.distance, super().log_partition_shifts(field)
         if not is_on_host(field):
             return far_changes
         bits = JointStates((field + self.bias) * distance)

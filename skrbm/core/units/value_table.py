@@ -138,10 +138,7 @@ class ValueTable:
         return blocks
 
 
-@lru_cache
-def value_table(widths: tuple[int, ...]) -> ValueTable:
-    """Table for units of these widths, cached since every update creates new layers."""
-    return ValueTable(widths)
+value_table = lru_cache(ValueTable)  # cached since every update creates new layers
 
 
 def chosen_values(
