@@ -239,10 +239,8 @@ class Mixture(Units):
             share = scale / np.maximum(scale, variance)
         heaviness = 0.0 if kurtosis is None else np.maximum(kurtosis - 3, 0) / 2
         of_variance = share**2 / (share + heaviness)
-        return Metric(
-            share / (scale * self._slope**2),
-            {"bias": share / (scale * self._slope**2), "log_variance": of_variance},
-        )
+        of_bias = share / (scale * self._slope**2)
+        return Metric(of_bias, {"bias": of_bias, "log_variance": of_variance})
 
     def bounds(self, variance: Array) -> dict[str, tuple[Array, Array]]:
         widest = np.maximum(self.spread.max(axis=-1), np.finfo(self.spread.dtype).tiny)
