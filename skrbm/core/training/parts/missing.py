@@ -70,19 +70,18 @@ class ImputedRows:
         self._v, self._n_first_steps = v, n_first_steps
         self.shape = v.shape
         firsts = np.array([base.unit_columns(i)[0] for i in range(base.n_units)])
-        blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, v.shape[0], BLOCK_ROWS)]
-        self.observed = np.concatenate([~np.isnan(v[block][:, firsts]) for block in blocks])
-        widths = base.by_column(np.arange(base.n_units))
-        n_missing = ~self.observed @ np.bincount(widths, minlength=base.n_units)
-        self._edges = np.append(0, np.cumsum(n_missing))
-        self.imputed = np.empty(self._edges[-1], dtype=v.dtype)
-        self.is_initial = np.ones(v.shape[0], dtype=bool)
         donors = np.asarray(every_kth_row(v, N_DONORS))
-        for block in blocks:
-            rows = np.asarray(v[block])
+        observed, n_missing, values = [], [0], []
+        for begin in range(0, v.shape[0], BLOCK_ROWS):
+            rows = np.asarray(v[begin : begin + BLOCK_ROWS])
+            is_missing = np.isnan(rows)
+            observed.append(~is_missing[:, firsts])
+            n_missing += is_missing.sum(axis=1).tolist()
             draws = base.sample(base.zero_field(len(rows)), rng)
-            values = with_nearest_values(rows, donors, draws)[np.isnan(rows)]
-            self.imputed[self._places(self._numbers(block))] = values
+            values.append(with_nearest_values(rows, donors, draws)[is_missing])
+        self.observed, self.imputed = np.concatenate(observed), np.concatenate(values)
+        self._edges = np.cumsum(n_missing)
+        self.is_initial = np.ones(v.shape[0], dtype=bool)
 
     def __getitem__(self, rows: Array | slice) -> Array:
         numbers = self._numbers(rows)
