@@ -541,7 +541,7 @@ def test_passes_are_recorded_where_that_costs_little(options, expected):
 def test_a_history_is_measured_in_the_precision_of_states(monkeypatch):
     # Slip: pseudo-likelihoods in double precision, which take twice as long as the updates allow.
     X, seen = draw("bernoulli", n_samples=50), []
-    for name in ("_measure", "_pseudo_likelihoods"):
+    for name in ("_measure", "_held_out_scores"):
         own = getattr(RowRecorder, name)
         monkeypatch.setattr(
             RowRecorder, name, lambda r, m, *a, own=own: seen.append(m.dtype) or own(r, m, *a)

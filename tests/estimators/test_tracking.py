@@ -81,7 +81,7 @@ def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
     # pass kept; a warm start that forgets what was best.
     rising = itertools.count()
     monkeypatch.setattr(
-        RowRecorder, "_pseudo_likelihoods", lambda *args: (np.full(100, float(next(rising))), None)
+        RowRecorder, "_held_out_scores", lambda *args: (np.full(100, float(next(rising))), None)
     )
     held_out, record = [], LikelihoodRecorder.record
 

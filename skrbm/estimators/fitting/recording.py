@@ -218,9 +218,8 @@ class RowRecorder(Recorder):
     rows : ScoredRows
         All rows of the fit.
     learned, held_out : ndarray of int or None
-        Indices of the training rows and of the held-out rows. If `learned` is None, all rows are
-        training rows; if `held_out` is None, no rows are held out. Early stopping uses the score of
-        the held-out rows if there are any.
+        Indices of the training rows and of the held-out rows. Both are None if all rows are
+        training rows. Early stopping uses the score of the held-out rows if there are any.
     base : Units
         Visible layer of independent units with the means and variances of all rows so far.
     dtype : dtype
@@ -245,6 +244,7 @@ class RowRecorder(Recorder):
 
     def __post_init__(self) -> None:
         self.n_samples = self.rows.v.shape[0] if self.learned is None else len(self.learned)
+        self._scored = self._taken()
 
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
         if isinstance(self.rows.v, ImputedRows):
@@ -323,27 +323,24 @@ class RowRecorder(Recorder):
         The pseudo-likelihood counts a weak dependency of two columns twice, once for each column.
         The gain of the likelihood is therefore about half the gain of the pseudo-likelihood.
         """
-        rbm, n_rows = self.rbm, self.n_samples
-        if self.rows.weight is not None:
-            weight = self.rows.weight if self.learned is None else self.rows.weight[self.learned]
-            n_rows = number_of_rows(weight)
+        rbm, (v, weight, _) = self.rbm, self.rows  # missing values are imputed, and all units count
+        n_rows = self.n_samples if weight is None else number_of_rows(weight)
         least = MIN_OPTIMISM * n_rows  # in effective parameters
         is_known = self.history.n_iter > 1 and n_rows >= MIN_COVARIANCE_ROWS and np.any(step_sum)
         if not is_known or machine.weights.size < least:
             return
-        learned = self._scored[""]._replace(is_scored=None)  # missing values are imputed
         independent = Machine(self.base, machine.hidden, np.zeros_like(machine.weights))
-        effort = OPTIMISM_EFFORT * n_rows
+        effort: Any = OPTIMISM_EFFORT * n_rows  # a sum of weights need not be an integer
         with np.errstate(all="ignore"):
-            scores = [  # of the same rows and units
-                weighted_mean(*self._pseudo_likelihoods(of.astype(self.dtype), learned, effort))
+            fitted, alone = (  # of the same rows and units
+                weighted_mean(*monitored_rows(of.astype(self.dtype), v, effort, weight))
                 for of in (machine, independent)
-            ]
-            gain = scores[0] - scores[1]
+            )
+            gain = fitted - alone
             least = float(np.maximum(least, MAX_OPTIMISM_SHARE * gain * n_rows))  # may be NaN
             if not machine.weights.size >= least:  # upper bound of `n_parameters`
                 return
-            n_parameters = effective_parameters(machine, learned.v, step_sum, rbm.l2)
+            n_parameters = effective_parameters(machine, v, step_sum, rbm.l2)
         if n_parameters >= least:
             warn_user(
                 f"The model is probably overfitted: {n_rows:.0f} rows are few for about "
@@ -355,22 +352,16 @@ class RowRecorder(Recorder):
                 OverfittingWarning,
             )
 
-    @cached_property
-    def _scored(self) -> dict[str, ScoredRows]:
-        return self._taken()
-
     def _taken(self) -> dict[str, ScoredRows]:
         """Training rows to score and, if rows are held out, the held-out rows.
 
         The keys are prefixes of columns of the history: "" and "validation_". If rows are held out,
         at most `MAX_RECORDED_ROWS` training rows are scored.
         """
-        learned = self.rows
-        if self.learned is not None:
-            learned = learned.take(every_kth_row(self.learned, MAX_RECORDED_ROWS))
         if self.held_out is None:
-            return {"": learned}
-        return {"": learned, "validation_": self.rows.take(self.held_out)}
+            return {"": self.rows}
+        learned = every_kth_row(self.learned, MAX_RECORDED_ROWS)
+        return {"": self.rows.take(learned), "validation_": self.rows.take(self.held_out)}
 
     @cached_property
     def _log_jacobians(self) -> dict[str, float]:
@@ -449,16 +440,12 @@ class RowRecorder(Recorder):
 
         Densities are those of the machine's columns, not of the user's values.
         """
-        n_samples = HELD_OUT_EFFORT * self.n_samples
-        return self._pseudo_likelihoods(machine, self._scored["validation_"], n_samples)
+        v, weight, is_scored = self._scored["validation_"]
+        return monitored_rows(machine, v, HELD_OUT_EFFORT * self.n_samples, weight, is_scored)
 
     def _held_out_mean(self, scores: Any) -> float:
         """Mean log pseudo-likelihood of the held-out rows in nats, for the user's values."""
         return weighted_mean(*scores) - self._log_jacobians["validation_"]
-
-    def _pseudo_likelihoods(self, machine: Machine, rows: ScoredRows, n_samples: int) -> RowScores:
-        """Estimate log pseudo-likelihoods by `monitored_rows`; `n_samples` limits the cost."""
-        return monitored_rows(machine, rows.v, n_samples, rows.weight, rows.is_scored)
 
     def _likelihoods(self, machine: Machine) -> Notes:
         """Result of `LikelihoodRecorder.record` for the user's values; empty without tracking."""
