@@ -21,7 +21,7 @@ from skrbm.core.training.monitoring import Score, epoch_scores, free_energy_gap
 from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.parts.normalization import variance_beyond_bound
 from skrbm.core.units import Units
-from skrbm.estimators.fitting.tracked_likelihood import MAX_LIKELIHOOD_ROWS, LikelihoodRecorder
+from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
 from skrbm.estimators.input.validation import OverfittingWarning, number_of_rows, warn_user
 
 MAX_RECORDED_ROWS = 1000  # largest number of training rows that are scored if rows are held out
@@ -256,11 +256,11 @@ class RowRecorder(Recorder):
         notes = notes | self._measure(rounded, particles, held_out)
         notes |= self._likelihoods(machine)
         self.history.add(notes, self._line(notes))
-        return self._deciding_score(machine, notes, held_out)
+        return self._deciding_score(notes, held_out)
 
     def score(self, machine: Machine) -> Score:
         if self.likelihood is not None:
-            return self._deciding_score(machine, self._likelihoods(machine), None)
+            return self._deciding_score(self._likelihoods(machine), None)
         held_out = self._held_out_scores(machine.astype(self.dtype))
         return Score(self._held_out_mean(held_out), 0.0, *held_out)
 
@@ -380,37 +380,24 @@ class RowRecorder(Recorder):
             means[prefix] = weighted_mean(np.broadcast_to(log_jacobian, len(numbers)), weight)
         return means
 
-    @property
-    def _deciding(self) -> str:
-        """Column of the history that early stopping uses as its score."""
-        prefix = "" if self.held_out is None else "validation_"
-        return prefix + ("pseudo_likelihood" if self.likelihood is None else "log_likelihood")
-
-    def _deciding_score(self, machine: Machine, notes: Notes, held_out: RowScores | None) -> Score:
+    def _deciding_score(self, notes: Notes, held_out: RowScores | None) -> Score:
         """Score for early stopping.
 
         Parameters
         ----------
-        machine : Machine
-            Plain machine after the epoch.
         notes : dict of str to float
-            Values of the history. They include the value of the column `_deciding` and, if the
-            log-likelihood is tracked, its standard error.
+            Values of the history. They include the pseudo-likelihood or, if the log-likelihood is
+            tracked, the log-likelihood and its standard error.
         held_out : tuple or None
             Pseudo-likelihoods and weights of the held-out rows, or None if there are no such rows.
             They are not used if the log-likelihood is tracked.
         """
-        mean = notes[self._deciding]
+        prefix = "" if self.held_out is None else "validation_"
         if self.likelihood is None:
-            return Score(mean, 0.0, *(held_out or ()))
-        std_error = notes[f"{self._deciding}_std_error"]
-        mean += self.likelihood.correction
-        if self.held_out is None:
-            return Score(mean, std_error)
-        numbers = every_kth_row(np.arange(len(self.held_out)), MAX_LIKELIHOOD_ROWS)
-        v, weight, _ = self._scored["validation_"].take(numbers)
-        with np.errstate(all="ignore"):
-            return Score(mean, std_error, -machine.free_energy(v.astype(machine.dtype)), weight)
+            return Score(notes[f"{prefix}pseudo_likelihood"], 0.0, *(held_out or ()))
+        mean = notes[f"{prefix}log_likelihood"] + self.likelihood.correction
+        std_error = notes[f"{prefix}log_likelihood_std_error"]
+        return Score(mean, std_error, *self.likelihood.row_scores.get("validation_", ()))
 
     def _measure(
         self, machine: Machine, particles: Array, held_out_scores: RowScores | None

@@ -52,6 +52,9 @@ class LikelihoodRecorder:
         less than the lower bound computed from the rows; otherwise zero.
     has_warned : bool
         Whether a warning has been issued because an estimate was below the bound (see `is_below`).
+    row_scores : dict of str to tuple
+        Log-likelihoods of the rows of the last record in nats, without the log-partition, and
+        weights of these rows; the keys are the prefixes of `record`.
     """
 
     base: Units
@@ -62,6 +65,7 @@ class LikelihoodRecorder:
     tracker: PartitionTracker | None = None
     raised: float = field(default=0.0, init=False)
     has_warned: bool = field(default=False, init=False)
+    row_scores: dict[str, tuple[Array, Array | None]] = field(default_factory=dict, init=False)
 
     # Largest number of states of a layer for an exact sum: as many as 100 chains visit in 20 steps.
     max_states: ClassVar[int] = N_TRACKING_CHAINS[0] * MIN_TRACKING_STEPS
@@ -140,8 +144,8 @@ class LikelihoodRecorder:
             log_partition = self.log_partition(machine, few[""], free[""])
             for prefix, (_, weight, _) in rows.items():
                 few_weights = None if weight is None else every_kth_row(weight, MAX_LIKELIHOOD_ROWS)
-                notes[f"{prefix}log_likelihood"] = (
-                    -weighted_mean(free[prefix], few_weights) - log_partition.value
-                )
+                self.row_scores[prefix] = -free[prefix], few_weights
+                mean = weighted_mean(*self.row_scores[prefix]) - log_partition.value
+                notes[f"{prefix}log_likelihood"] = mean
                 notes[f"{prefix}log_likelihood_std_error"] = log_partition.std_error
         return notes
