@@ -309,8 +309,8 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     """Machine that continues the training of the estimator, and the state of training.
 
     The result is a new machine if the bounds of the variances were set from fewer than
-    `MIN_SCALE_ROWS` rows. Otherwise, single columns may be new (see `_late_columns`). Nothing is
-    new if the user has edited the public arrays since, or if the fit resumes from a checkpoint.
+    `MIN_SCALE_ROWS` rows. Otherwise, single columns may be new (see `_with_late_columns`). Nothing
+    is new if the user has edited the public arrays since, or if the fit resumes from a checkpoint.
     """
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
@@ -350,10 +350,9 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         # The variance bounds were set from too few rows.
         return _new(problem, data["all"], n_observed, rng)
     if is_published and is_as_wide and problem.checkpoint is None:
-        is_late, first = _late_columns(problem, published, data)
-        if is_late.any():
-            published = _with_late_columns(problem, published, is_late, first, is_varying)
-            data["first"] = first
+        late = _with_late_columns(problem, published, data)
+        if late is not None:
+            published, data["first"] = late
             is_published = False  # as after an edit of the user
             training = {**training, "visible_offset": None, "hidden_offset": None}
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
@@ -364,17 +363,22 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     return machine, data, state, published
 
 
-def _late_columns(problem: Problem, published: Machine, data: Data) -> tuple[Array, Statistics]:
-    """Mask of the visible columns to initialize only now, and statistics of their initialization.
+def _with_late_columns(
+    problem: Problem, published: Machine, data: Data
+) -> tuple[Machine, Statistics] | None:
+    """Initialize late columns of a machine as independent columns; None if no column is late.
 
-    These are unbounded columns that had fewer than `MIN_SCALE_ROWS` observed values in earlier
-    calls, or were constant, if their first scale does not suit their values: the normal
+    Late columns are unbounded columns that had fewer than `MIN_SCALE_ROWS` observed values in
+    earlier calls, or were constant, if their first scale does not suit their values: the normal
     distributions with the former and with the new statistics differ by more than `MAX_DIVERGENCE`.
     Training alone would take thousands of updates to find another scale. The statistics of a
     column that was constant are those of the present rows, since earlier ones say nothing about its
     scale. Such a column keeps a scale that is too wide: it may be right for later rows.
+
+    The result is the machine, and the statistics from which all its columns were initialized. A
+    ValueError is raised if the machine is beyond the range of its data type.
     """
-    before = problem.data_before
+    model, before = problem.model, problem.data_before
     (n_before, mean_before, variance_before), (_, *moments) = before["all"], data["all"]
     n_before = before.get("n_observed", n_before)
     is_new = np.less(n_before, MIN_SCALE_ROWS)
@@ -390,25 +394,16 @@ def _late_columns(problem: Problem, published: Machine, data: Data) -> tuple[Arr
     is_late[: len(mean)] &= (is_new | was_constant) & (divergence > MAX_DIVERGENCE)
     is_late[: len(mean)] &= np.isfinite(variance)
     is_late[len(mean) :] = False  # columns of the label
+    if not is_late.any():
+        return None
     n_first, *first = data["first"]
     chosen = zip((mean, variance), first, strict=True)
     mean, variance = (np.where(is_late[: len(mean)], late, old) for late, old in chosen)
-    return is_late, (n_first, mean, variance)
-
-
-def _with_late_columns(
-    problem: Problem, published: Machine, is_late: Array, statistics: Statistics, is_varying: Any
-) -> Machine:
-    """Initialize the late columns of a machine as independent columns with given statistics.
-
-    A ValueError is raised if the result is beyond the range of the data type.
-    """
-    model = problem.model
-    layer = model.base_layer(statistics, is_varying).astype(published.dtype)
-    state = model.moments(problem.data_before["all"])[0]
-    machine = with_new_columns(published, is_late, layer, state)
+    statistics = n_first, mean, variance
+    layer = model.base_layer(statistics, data["is_varying"]).astype(published.dtype)
+    machine = with_new_columns(published, is_late, layer, model.moments(before["all"])[0])
     _check_range(model, machine, published.dtype)
-    return machine
+    return machine, statistics
 
 
 def _trained(
