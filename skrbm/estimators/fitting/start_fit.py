@@ -344,12 +344,10 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         data = {**before, "first": known, "all": known}
     data |= {"n_observed": n_observed, "is_varying": is_varying}
     is_published = training.get("fingerprint") == fingerprint(model.public)
-    is_open = is_published and seen is not None and seen[0] < MIN_SCALE_ROWS
-    is_open = is_open and problem.checkpoint is None
-    if is_open and published.visible.bounds(model.moments(data["all"])[1]):
-        # The variance bounds were set from too few rows.
-        return _new(problem, data["all"], n_observed, rng)
     if is_published and is_as_wide and problem.checkpoint is None:
+        if seen[0] < MIN_SCALE_ROWS and published.visible.bounds(model.moments(all_rows)[1]):
+            # The variance bounds were set from too few rows.
+            return _new(problem, all_rows, n_observed, rng)
         late = _with_late_columns(problem, published, data)
         if late is not None:
             published, data["first"] = late
