@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from copy import deepcopy
 from typing import Any, final
 
 __all__ = ["CallbackSupportMixin", "FitTask", "with_callbacks"]
@@ -70,19 +70,15 @@ class FitTask:
         Parameters
         ----------
         attributes : callable returning a dict
-            Function that returns a copy of the current attributes of the estimator. It is called
-            only if a hook needs the attributes.
+            Function that returns the current attributes of the estimator. It is called only if a
+            hook needs the attributes, which are copied.
 
         Returns
         -------
         is_stopped : bool
             Whether a callback requests the end of training; False without callbacks.
         """
-        return self._epoch is not None and bool(
-            self._epoch.call_on_fit_task_end(
-                **self._arguments, reconstruction_attributes=partial(self._present, attributes)
-            )
-        )
+        return self._end(self._epoch, attributes)
 
     def end(self, attributes: Attributes) -> None:
         """Call the hooks of the callbacks after the fit.
@@ -90,23 +86,26 @@ class FitTask:
         Parameters
         ----------
         attributes : callable returning a dict
-            Function that returns a copy of the current attributes of the estimator. It is called
-            only if a hook needs the attributes.
+            Function that returns the current attributes of the estimator. It is called only if a
+            hook needs the attributes, which are copied.
         """
-        if self._fit is not None:
-            self._fit.call_on_fit_task_end(
-                **self._arguments, reconstruction_attributes=partial(self._present, attributes)
-            )
+        self._end(self._fit, attributes)
 
-    def _present(self, attributes: Attributes) -> dict[str, Any]:
-        """Attributes, except for those that are None and missing in the estimator.
+    def _end(self, context: Any, attributes: Attributes) -> bool:
+        """Call the hooks after a task, and return True if a callback requests the end of training.
 
-        scikit-learn writes them to a copy of the estimator. An attribute of an earlier fit that is
-        None after this fit cannot be deleted there, and is None in the copy.
+        scikit-learn writes the attributes to a copy of the estimator. An attribute of an earlier
+        fit that is None after this fit cannot be deleted there, and is None in the copy.
         """
         estimator = self._arguments["estimator"]
-        return {
-            name: value
-            for name, value in attributes().items()
-            if value is not None or hasattr(estimator, name)
-        }
+
+        def present() -> dict[str, Any]:
+            return {
+                name: value
+                for name, value in deepcopy(attributes()).items()
+                if value is not None or hasattr(estimator, name)
+            }
+
+        return context is not None and bool(
+            context.call_on_fit_task_end(**self._arguments, reconstruction_attributes=present)
+        )

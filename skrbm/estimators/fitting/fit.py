@@ -69,7 +69,7 @@ def fit_estimator(estimator: Any, problem: Problem, task: FitTask | None = None)
             write_attributes(estimator, attributes)
         if fit.error is not None:
             raise fit.error
-        task.end(lambda: deepcopy(fit.attributes()))
+        task.end(fit.attributes)
         if problem.is_planned:
             fit.warn()
         is_interrupted = fit.is_interrupted
@@ -333,7 +333,7 @@ class Fit:
         return self.problem.attributes(fitted)
 
     def checkpoint(self, *, is_over: bool) -> dict[str, Any]:
-        """Copy of the attributes from which the fit can be resumed.
+        """Attributes from which the fit can be resumed; arrays may be shared with the fit.
 
         If `is_over` is True, a resumed fit runs no further epochs.
         """
@@ -348,7 +348,7 @@ class Fit:
             "tracker": None if likelihood is None else likelihood.tracker,
             "draws": (rows.imputed, rows.is_initial) if isinstance(rows, ImputedRows) else None,
         }
-        return deepcopy(self.attributes(checkpoint))
+        return self.attributes(checkpoint)
 
 
 def _moved(start: Start, machine: Machine, move: Callable[[Array], Array]) -> tuple[Machine, Start]:
