@@ -160,7 +160,7 @@ def test_a_finished_fit_has_nothing_left_and_the_next_warm_start_has(tmp_path):
 
 
 def test_checkpoints_come_every_few_passes_and_are_whole(tmp_path):
-    """Seen to fail with a file that is opened before there is something to write to it."""
+    """Seen to fail with a file that is opened before its content is known, or that is private."""
     X, path = draw("bernoulli"), tmp_path / "fit"
     resumed = killed(new("bernoulli", n_iter=9, random_state=0), path, 5, X, every=2)
     assert resumed.n_iter_ == 4
@@ -170,6 +170,8 @@ def test_checkpoints_come_every_few_passes_and_are_whole(tmp_path):
         resumed.set_callbacks(Checkpoint(path)).fit(X)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
+    (tmp_path / "other").touch()
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_an_interrupted_fit_leaves_the_last_checkpoint(tmp_path):
@@ -267,3 +269,5 @@ def test_what_cannot_be_written_is_refused_before_the_first_pass(checkpoint, mes
     """Seen to fail without `setup`: the error came after the first pass."""
     with pytest.raises(ValueError, match=message):
         BernoulliRBM(2).set_callbacks(checkpoint).fit(draw("bernoulli"))
+    with pytest.raises(TypeError, match="path expected the path of a file, got None"):
+        new("bernoulli").set_callbacks(Checkpoint(None)).fit(draw("bernoulli"))

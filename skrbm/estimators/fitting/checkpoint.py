@@ -82,6 +82,8 @@ class Checkpoint:
 
         Raises
         ------
+        TypeError
+            If `path` is not a string or path.
         ValueError
             If `every` is not a positive integer, if `path` is a folder, or if its parent folder
             does not exist or is not writable.
@@ -91,6 +93,8 @@ class Checkpoint:
                 f"every expected a number of epochs, at least 1, got {self.every!r}. Set every=1 to "
                 f"save after every epoch."
             )
+        if not isinstance(self.path, (str, os.PathLike)):
+            raise TypeError(f"path expected the path of a file, got {self.path!r}. Name a file.")
         path = Path(self.path).absolute()
         if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             raise ValueError(
@@ -145,14 +149,12 @@ class Checkpoint:
         callbacks = [name for name in vars(kept) if "callback" in name]
         write_attributes(kept, dict.fromkeys(callbacks))  # callbacks belong to this process
         path = Path(self.path).absolute()
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
+        # A file in a new folder has the permissions of other new files, unlike that of `mkstemp`.
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            temporary = Path(folder, path.name)
+            with temporary.open("wb") as file:
                 joblib.dump(kept, file)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            temporary.replace(path)
 
 
 def fixed_settings(owner: Any) -> dict[str, str]:
