@@ -33,7 +33,7 @@ MIN_COMPONENT_ROWS = 10  # rows per normal component
 MAX_FITTED_VALUES = 2000  # with more distinct values, neighboring values are averaged
 N_EM_STEPS, MIN_EM_GAIN = 200, 1e-6  # steps, nats per row
 SMALLEST_DEVIATION = 0.03  # of a component, in standard deviations of the column
-LARGEST_ATOM = 3.0  # standard deviations: largest distance of an atom from the other values' mean
+LARGEST_ATOM = 3.0  # standard deviations: largest distance of an atom from the mean
 BETWEEN_ATOMS = 0.01  # standard deviations: smallest distance of two atoms
 OUTSIDE = 10.0  # standard deviations: distance from the mean of numbers that are not expected
 RARE = 30.0  # nats: negative log-probability of other values in a column with a single value
@@ -84,8 +84,10 @@ class MixtureScale:
         ``(x - place) / unit``. They are 0 and 1, except for "asinh".
     origin, scale : float
         Mean and standard deviation of the results of the transformation under the base
-        distribution, in which each atom counts with the place that `center` gives it. For a column
-        with one value, `scale` is 1. A result y is scaled to ``(y - origin) / scale``.
+        distribution, in which each atom counts with the place that `center` gives it. In a column
+        of atoms alone, `scale` is at least a third of the largest distance of an atom from the
+        mean. For a column with one value, it is 1. A result y is scaled to
+        ``(y - origin) / scale``.
     log_weight, center, spread : ndarray of shape (n_atoms + n_components,)
         Log-weights, means and variances of the components of the base distribution of the scaled
         numbers, as in :class:`skrbm.core.units.Mixture`. The atoms come first; the mean of an atom
@@ -155,7 +157,9 @@ class MixtureScale:
         All other values together have a probability of at most 1 / (n_rows + 1).
         """
         mean, deviation = moments(x, counts)
-        deviation = deviation or 1.0
+        # A weight changes the log-odds of an atom by its place times the weight: the probability of
+        # a rare value far from the others would be that of chance.
+        deviation = max(deviation, float(np.abs(x - mean).max()) / LARGEST_ATOM) or 1.0
         other = np.exp(-RARE) if len(x) == 1 else 1 / (counts.sum() + 1)
         share = np.append((1 - other) * counts / counts.sum(), other)
         places = (x - mean) / deviation
