@@ -7,15 +7,13 @@ from functools import cached_property
 from typing import ClassVar, Self, final
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from skrbm.core.numerics import Array
 
 MIN_COPIES = 5  # mean count per distinct value from which a column is treated as discrete
 CANDIDATE_BINS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # numbers of bins, spaced geometrically
-# Standard normal quantiles over which numbers are averaged. The error is at most 6 % of a standard
-# deviation of the column, also where numbers are steps of the scores (test_numeric_scale.py).
-QUANTILES = ndtri((np.arange(16) + 0.5) / 16)
+N_STRATA = 8  # equally probable ranges of a score; numbers are averaged over twice as many scores
 ROUNDING = 4  # multiple of the spacing of floats; smaller differences are due to rounding
 MAX_SCORE = 1e150  # so that its square is finite
 MAX_VALUE = 1e307  # of learned numbers, so that differences and samples are finite
@@ -151,11 +149,16 @@ class NormalScores:
         return np.where(np.isnan(single), np.clip(x, *self.limits), single)
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Expected numbers for normally distributed scores: averages over `QUANTILES`.
+        """Unbiased estimates of the expected numbers of normally distributed scores.
 
-        `mean` is an array of means, and `deviation` is the standard deviation. `draws` is ignored.
+        `mean` is an array of means, `draws` has a draw for each of them, and `deviation` is the
+        standard deviation. The numbers are averaged over scores in `N_STRATA` equally probable
+        ranges, at the place that the draw has in its range, and over their mirror images.
         """
-        return np.asarray(self.values(mean + deviation * QUANTILES[:, None]).mean(axis=0))
+        place = N_STRATA * ndtr((draws - mean) / deviation) % 1
+        z = ndtri((np.arange(N_STRATA)[:, None] + place) / N_STRATA)
+        numbers = self.values(mean + deviation * np.concatenate([z, -z]))
+        return np.asarray(numbers.mean(axis=0))
 
     def log_slope(self, z: Array) -> Array:
         """Logarithm of the slope of the map from numbers to scores, at given scores."""
