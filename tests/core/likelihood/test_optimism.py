@@ -40,18 +40,22 @@ def test_long_training_adjusts_all_weights_and_none_no_weight(rng):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_iter", [10, 100])
 def test_rows_that_were_not_learned_are_less_likely_by_that_number(n_iter):
-    """Independent bits: what training rows gain and new rows lose, over 30 data sets."""
+    """Independent bits: what training rows gain and new rows lose, over 30 data sets.
+
+    Two updates a pass: five times as long steps as by default, of a fifth as many updates.
+    """
     n_rows, losses, expected = 200, [], []
     for seed in range(30):
         rng = np.random.default_rng(seed)
         X, new = (rng.random((2, 5000, 12)) < 0.3).astype(float)
         X = X[:n_rows]
-        rbm = BernoulliRBM(8, algorithm="exact", n_iter=n_iter, random_state=seed).fit(X)
+        options = {"algorithm": "exact", "learning_rate": 2.0, "batch_size": 100}
+        rbm = BernoulliRBM(8, n_iter=n_iter, random_state=seed, **options).fit(X)
         p = X.mean(axis=0)
         independent = (np.log(p) - np.log1p(-p)) @ (X.mean(axis=0) - new.mean(axis=0))
         gap = rbm.free_energy(new).mean() - rbm.free_energy(X).mean()
         losses.append(gap - independent)
-        steps = 0.4 / 2 * n_iter * 10
+        steps = 2.0 / 2 * n_iter * 2
         number = effective_parameters(rbm._model.machine(), X, steps)
         expected.append(number / n_rows)
     error = np.std(losses, ddof=1) / np.sqrt(len(losses))
