@@ -295,8 +295,8 @@ def test_phases_average_to_the_exact_gradient(case, algorithm, seed, rng):
     phase = ALGORITHMS[algorithm].create(1, **options)
     laws = [tempered_hidden_law(p, base, beta) for beta in ladder.betas[: phase.n_temperatures]]
     buffers, gradients = UpdateBuffers(), []
-    for _ in range(n_repeats):
-        v, _ = oracles.sample_exact(p, n_rows, rng)
+    rows, _ = oracles.sample_exact(p, n_repeats * n_rows, rng)
+    for v in np.split(rows, n_repeats):
         h = [draw_states(hidden_states(p), law, n_particles, rng) for law in laws]
         particles = to_device(np.concatenate(h))
         positive, negative, _ = phase(machine, to_device(v), particles, buffers, rng)
