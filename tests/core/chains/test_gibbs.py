@@ -42,7 +42,12 @@ N_CHAINS = 20_000
 SAMPLED = [sized(kind, 2, 3, offsets) for kind in oracles.KINDS for offsets in (0, 1)]
 
 
-@pytest.fixture(params=SAMPLED, ids=lambda case: f"{case[0]}-{'offsets' if case[3] else 'plain'}")
+def sampled_id(case):
+    """Readable name of a case of which the size is known."""
+    return f"{case[0]}-{'offsets' if case[3] else 'plain'}"
+
+
+@pytest.fixture(params=SAMPLED, ids=sampled_id)
 def p(request, seed):
     return balanced_model(request.param, seed)
 
@@ -190,10 +195,20 @@ def test_clamped_gibbs_reaches_the_conditional_law(kind, seed, rng):
     assert law_pvalue(draws, states[law > 0], law[law > 0]) > FALSE_ALARM
 
 
+# Nothing observed: every kind, with offsets every second one.
+GIVEN = [(case, 0.5) for case in SAMPLED]
+GIVEN += [(case, 0.0) for i, case in enumerate(SAMPLED) if i % 4 in (0, 3)]
+
+
 @pytest.mark.every_kind
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(
+    ("p", "share"),
+    GIVEN,
+    indirect=["p"],
+    ids=lambda value: sampled_id(value) if isinstance(value, tuple) else None,
+)
 def test_draws_given_observed_units_follow_the_law(p, share, rng):
-    """Given no, some and all units of rows that follow the law, the rows with draws follow it.
+    """Given no or some units of rows that follow the law, the rows with draws follow it.
 
     Half of the anchors are far from the law: they are drawn without weights.
 
@@ -211,6 +226,13 @@ def test_draws_given_observed_units_follow_the_law(p, share, rng):
     drawn = drawn[64 * np.arange(len(v)) + rng.integers(64, size=len(v))]
     np.testing.assert_array_equal(drawn[is_held], v[is_held])
     assert_joint_law(p, drawn, machine.sample_hidden(drawn, rng))
+
+
+def test_draws_given_all_units_are_these(p, rng):
+    v, _ = oracles.sample_exact(p, 40, rng)
+    is_known = np.ones((len(v), len(p.units)), dtype=bool)
+    drawn = draw_given_observed(machine_from(p), v, is_known, v[::-1], 64, rng)
+    np.testing.assert_array_equal(drawn, np.repeat(v, 64, axis=0))
 
 
 @pytest.mark.every_kind
