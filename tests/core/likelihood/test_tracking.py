@@ -8,6 +8,7 @@ from core.models import assert_mean, draw_rows, machine_from, sized, started_lay
 from skrbm.core.likelihood.tracking import PartitionTracker
 
 N_TRACKERS, N_CHAINS = 100, 25
+FEW_TRACKERS = {"n_trackers": 50, "n_chains": 60}  # of which a mean has a smaller error
 
 
 def sequence(kind, rng, scales=(0.2, 0.5, 0.8)):
@@ -36,14 +37,21 @@ def tracker_with(kind=PartitionTracker, **attributes):
 
 
 def ratios(
-    models, base, rng, max_steps, n_trackers=N_TRACKERS, anchors=None, kind=PartitionTracker
+    models,
+    base,
+    rng,
+    max_steps,
+    n_trackers=N_TRACKERS,
+    anchors=None,
+    kind=PartitionTracker,
+    n_chains=N_CHAINS,
 ):
     """Estimates over exact partition functions, (n_trackers, n_models), and the last results."""
     machines = [machine_from(p) for p in models]
     exact = [oracles.log_partition(p) for p in models]
     rows, results = [], []
     for _ in range(n_trackers):
-        tracker = kind(base, machines[0], rng, n_chains=N_CHAINS)
+        tracker = kind(base, machines[0], rng, n_chains=n_chains)
         results = [tracker.follow(machine, max_steps, anchors) for machine in machines]
         rows.append([*(r.value for r in results), results[-1].std_error])
     rows = np.array(rows)
@@ -59,7 +67,7 @@ def test_mean_ratio_to_the_exact_partition_function_is_one(kind, few, rng):
     # anew at times, always.
     models, base = sequence(kind, rng)
     tracker = tracker_with(TrackerOfTheSameChains, min_ess_share=few)
-    means, _ = ratios(models, base, rng, 3, kind=tracker)
+    means, _ = ratios(models, base, rng, 3, **FEW_TRACKERS, kind=tracker)
     assert_mean(means, 1)
 
 
@@ -69,7 +77,8 @@ def test_jumps_on_the_way_leave_the_mean_ratio_at_one(kind, rng):
     # Slips: a jump at the model that is left, or by the last one's weights.
     models, base = sequence(kind, rng)
     tracker = tracker_with(TrackerOfTheSameChains, jump_pause=1)
-    means, _ = ratios(models, base, rng, 3, anchors=draw_rows(models[1], 5, rng), kind=tracker)
+    rows = draw_rows(models[1], 5, rng)
+    means, _ = ratios(models, base, rng, 3, **FEW_TRACKERS, anchors=rows, kind=tracker)
     assert_mean(means, 1)
 
 
