@@ -252,8 +252,11 @@ def heated(p, temperature):
     )
 
 
-@pytest.mark.parametrize("temperature", [0.6, 2.0])
-@pytest.mark.parametrize("n_temperatures", [1, 3])
+TEMPERED = [(kind, temperature, 1) for kind in KINDS for temperature in (0.6, 2.0)]
+TEMPERED += [(kind, (0.6, 2.0)[i % 2], 3) for i, kind in enumerate(KINDS)]  # every pair is there
+
+
+@pytest.mark.parametrize(("kind", "temperature", "n_temperatures"), TEMPERED)
 def test_samples_have_the_law_of_the_temperature(kind, temperature, n_temperatures):
     """Slips: the visible marginal to a power; a base that is heated too; chains at one."""
     p, _, _ = random_machine(kind, 3, 2)
