@@ -248,7 +248,7 @@ def test_factors_beyond_the_bound_are_warned_of():
     """
     rng = np.random.default_rng(1)
     X = np.sqrt(0.5) * (rng.normal(size=(1000, 1)) + rng.normal(size=(1000, 50)))
-    options = {"n_iter": 30, "random_state": 0}
+    options = {"n_iter": 15, "random_state": 0}
     with pytest.warns(ConvergenceWarning, match="strong factor of X: .* Set hidden_units='drelu'"):
         GaussianBernoulliRBM(2, hidden_units="gaussian", **options).fit(X)
     GaussianBernoulliRBM(2, hidden_units="drelu", **options).fit(X)
