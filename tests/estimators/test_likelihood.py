@@ -375,6 +375,42 @@ def test_a_likelihood_above_one_is_warned_of():
             rbm.log_likelihood(X, value)
 
 
+def with_stored_zeros(X):
+    n_rows, n_columns = X.shape
+    columns = np.tile(np.arange(n_columns), n_rows)
+    return sp.csr_array((X.ravel(), columns, np.arange(0, X.size + 1, n_columns)), X.shape)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, with_stored_zeros])
+@pytest.mark.parametrize("values", [(0.0, 1.0), (-1.0, 1.0), (-1.0, 0.0, 1.0)])
+def test_bound_from_rows_counts_each_state_once(form, values):
+    """Slips: equal rows with 0 and -0 apart, or zeros stored and not; zeros as states of spins."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, -0.0, 0.0, 1.0], size=(600, 4))
+    X[:300] = rng.choice(values, size=(300, 4))
+    X[::7, 0] = 0.5
+    if form is np.asarray:
+        X[::9, 1] = np.nan
+    states = {tuple(row) for row in X.tolist() if set(row) <= set(values)}
+    free_energy = (X + 1) @ np.arange(1, 5) / 9
+    expected = np.log(sum(np.exp(-(np.array(v) + 1) @ np.arange(1, 5) / 9) for v in states))
+    bound = annealing.attained_by_rows(form(X), free_energy, values)
+    np.testing.assert_allclose(bound, expected, rtol=1e-12)
+
+
+def test_likelihood_of_sparse_rows_takes_little_memory():
+    """Slips: rows made dense for the bound (100 MB), or to find those that are states (20 MB)."""
+    X = sp.csr_array(np.eye(1000, 5000, dtype=np.float32))
+    rbm = BernoulliRBM(2, n_iter=0, batch_size=100, random_state=0).fit(X)
+    tracemalloc.start()
+    log_likelihood_scorer(rbm, X)
+    with pytest.warns(AnnealingWarning, match="sum to more than one"):
+        np.testing.assert_array_equal(rbm.log_likelihood(X, -100.0), 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10e6
+
+
 def test_starts_that_would_be_ignored_or_say_nothing_are_refused():
     rbm = BernoulliRBM(2, n_iter=1, random_state=0).fit(np.eye(3))
     for method in ("ais", "exact", "auto", "bar"):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from skrbm.core.chains.path import TemperedPath
@@ -17,7 +19,7 @@ from skrbm.core.likelihood.annealing import (
 from skrbm.core.likelihood.bar import bridged_log_partition
 from skrbm.core.likelihood.partition import LogPartition, attained_log_partition
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row, like
+from skrbm.core.numerics import Array, dense, every_kth_row, is_sparse, like, row_blocks
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.array_libraries import on_current_device
 from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, warn_user
@@ -232,7 +234,7 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
 
     Parameters
     ----------
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+    X : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_features)
         Rows, of which at most `MAX_BOUND_ROWS`, evenly spaced, are used.
     free_energy : ndarray of shape (n_samples,)
         Free energies of the rows, in nats.
@@ -244,19 +246,46 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
     log_partition : float
         Lower bound of log Z in nats; minus infinity if all rows are ignored.
     """
-    v = dense(every_kth_row(X, MAX_BOUND_ROWS))
-    free_energy = every_kth_row(free_energy, MAX_BOUND_ROWS)
-    is_state = np.isin(v, values).all(axis=1)
-    if not is_state.any():
+    X, free_energy = (every_kth_row(rows, MAX_BOUND_ROWS) for rows in (X, free_energy))
+    rows = np.flatnonzero(are_states(X, values, allow_nan=False)).tolist()
+    first: dict[int, int] = {}  # two distinct rows of one hash, which are improbable, count once
+    for row, row_hash in zip(rows, _row_hashes(X, rows), strict=True):
+        first.setdefault(row_hash, row)
+    if not first:
         return -np.inf
-    rows = np.unique(v[is_state], axis=0, return_index=True)[1]
-    return float(logsumexp(-free_energy[is_state][rows].astype(np.float64)))
+    return float(logsumexp(-free_energy[list(first.values())].astype(np.float64)))
 
 
-def are_states(X: Any, values: tuple[float, ...]) -> Array:
-    """Mask of the rows whose values are missing, or among the states of the units."""
+def _row_hashes(X: Any, rows: list[int]) -> Iterator[int]:
+    """Hashes of some rows of `X`, which are equal if the rows are equal."""
+    if is_sparse(X):
+        X = X.copy()
+        X.eliminate_zeros()
+        for row in rows:
+            stored = slice(X.indptr[row], X.indptr[row + 1])
+            yield hash(X.indices[stored].tobytes() + X.data[stored].tobytes())
+    else:
+        v = dense(X)
+        for row in rows:
+            yield hash((v[row] + 0.0).tobytes())  # the sum is 0.0 for -0.0
+
+
+def are_states(X: Any, values: tuple[float, ...], *, allow_nan: bool) -> Array:
+    """Mask of the rows whose values are states of the units or, with `allow_nan`, missing.
+
+    Sparse matrices are not converted to arrays, and arrays are tested in blocks of rows.
+    """
+
+    def test(v: Array) -> Array:
+        return np.isin(v, values) | np.isnan(v) if allow_nan else np.isin(v, values)
+
+    if is_sparse(X):
+        n_columns = X.shape[1]
+        n_states = csr_array((test(X.data), X.indices, X.indptr), X.shape).sum(axis=1)
+        n_zeros = n_columns - np.diff(X.indptr)  # without the stored ones
+        return np.asarray(n_states + (0 in values) * n_zeros == n_columns)
     v = dense(X)
-    return np.asarray((np.isin(v, values) | np.isnan(v)).all(axis=1))
+    return np.concatenate([test(v[rows]).all(axis=1) for rows in row_blocks(v)])
 
 
 def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
@@ -267,7 +296,7 @@ def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
     """
     if not values:
         return
-    if not are_states(every_kth_row(X, MAX_BOUND_ROWS), values).all():
+    if not are_states(every_kth_row(X, MAX_BOUND_ROWS), values, allow_nan=True).all():
         low, high = values[0], values[-1]
         warn_user(
             f"X has values other than {low:g} and {high:g}: its scores are then no "

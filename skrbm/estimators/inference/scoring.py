@@ -250,11 +250,11 @@ class LikelihoodMixin(ModelMixin):
             is_empty = ~is_observed.any(axis=1)
             log_likelihood[is_empty] = error[is_empty] = 0
         # Log-probabilities above 0 are errors of an estimate, or of rounding.
-        (likely,) = (log_likelihood > 0).nonzero()
-        if len(likely) and model.machine().visible.is_discrete:
+        is_likely = log_likelihood > 0
+        if is_likely.any() and model.machine().visible.is_discrete:
             if values:  # encoded tables have states alone
-                likely = likely[are_states(X[likely], values)]
-            log_likelihood[likely] = 0
+                is_likely &= are_states(X, values, allow_nan=True)
+            log_likelihood[is_likely] = 0
         return (log_likelihood, error) if return_std else log_likelihood
 
     @follows_input
