@@ -251,6 +251,26 @@ def _check_changes(units: Units, field: Array, rng: np.random.Generator) -> None
             _close(shifted, default, "log_partition_shifts, compared with its default,")
 
 
+def _check_unit_values(units: Units, field: Array, rng: np.random.Generator) -> None:
+    for i in range(units.n_units):
+        unit, values = units.take(i), units.unit_values(i)
+        count = None if values is None else len(values)
+        for layer, number in ((units, i), (unit, 0)):
+            actual = layer.n_unit_states(number)
+            _require(actual == count, f"n_unit_states expected {count}, got {actual}")
+        if values is None:
+            continue
+        numbers = rng.integers(len(values), size=N_FIELDS)
+        for layer, number in ((units, i), (unit, 0)):
+            _equal(layer.unit_states(number, numbers), values[numbers], "unit_states")
+        weights = rng.standard_normal((unit.n_columns, 3))
+        fields, energies = unit.fields_and_energies(weights)
+        _close(fields, unit.signal(values) @ weights, "fields_and_energies: fields")
+        _close(energies, unit.energy(values), "fields_and_energies: energies")
+        probability = rng.dirichlet(np.ones(len(values)), size=N_FIELDS)
+        _close(unit.unit_mean(probability), probability @ values, "unit_mean")
+
+
 def _check_counting(units: Units, field: Array, rng: np.random.Generator) -> None:
     n_states: Any = Units.n_states
     expected = n_states.fget(units)

@@ -97,6 +97,33 @@ class WrongCount(Bernoulli):
     n_states = 2  # whatever the number of units
 
 
+class WrongUnitCount(Bernoulli):
+    def n_unit_states(self, index):
+        return 2 * self.n_units
+
+
+class WrongUnitStates(Bernoulli):
+    def unit_states(self, index, numbers):
+        return super().unit_states(index, 1 - numbers)
+
+
+class ForgottenUnitOffset(Bernoulli):
+    def fields_and_energies(self, weights):
+        values = self.unit_values(0)
+        return values @ weights, self.energy(values)
+
+
+class WrongUnitEnergies(Bernoulli):
+    def fields_and_energies(self, weights):
+        fields, energies = super().fields_and_energies(weights)
+        return fields, -energies
+
+
+class WrongUnitMean(Spin):
+    def unit_mean(self, probability):
+        return probability[:, 1:]
+
+
 class WrongStates(Bernoulli):
     def states(self, begin, end):
         return super().states(begin, end)[:, ::-1]
@@ -228,6 +255,11 @@ BROKEN = {
     WideSupport(BIAS): "log_partition differs",
     WrongShift(BIAS): "log_partition_shifts, compared with its default,",
     WrongChange(BIAS): "log_partition_change, compared with its default,",
+    WrongUnitCount(BIAS): "n_unit_states expected 2, got",
+    WrongUnitStates(BIAS): "unit_states",
+    ForgottenUnitOffset(BIAS, offset=-BIAS): "fields_and_energies: fields",
+    WrongUnitEnergies(BIAS): "fields_and_energies: energies",
+    WrongUnitMean(BIAS): "unit_mean",
     WrongMeanAndSample(BIAS): "mean_and_sample misses moment 1",
     WrongCount(BIAS): "n_states expected 4",
     WrongStates(BIAS): "states expected",

@@ -65,16 +65,15 @@ class Labels:
     def __init__(self, machine: Machine) -> None:
         visible = machine.visible
         unit = visible.take(visible.n_units - 1)
-        values = unit.unit_values(0)
         self.columns = np.arange(visible.n_columns - unit.n_columns, visible.n_columns)
-        if values is None or values.shape[0] != values.shape[1]:
+        if unit.n_unit_states(0) != unit.n_columns:
             raise ValueError(
                 f"The label expected a unit with a column for each of its values, got "
                 f"{type(unit).__name__} units."
             )
         self._hidden, self._unit = machine.hidden, unit
-        self._fields = np.asarray(unit.signal(values) @ machine.weights[self.columns])
-        self._log_weights = -unit.energy(values)
+        self._fields, energies = unit.fields_and_energies(machine.weights[self.columns])
+        self._log_weights = -energies
 
     @property
     def n_labels(self) -> int:

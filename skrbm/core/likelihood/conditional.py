@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skrbm.core.machine import Machine
@@ -131,9 +133,10 @@ def conditional_distribution(
         If the unit is continuous and `field_ranges` raises it.
     """
     values, log_weight = _log_weights(machine, v, number, refinement)
-    # At 1e16 nats, subtracting the logarithm of a sum has no effect; dividing by the sum has.
-    probability = np.exp(log_weight - log_weight.max(axis=0))
-    return values, probability / probability.sum(axis=0)
+    if values is None:
+        states: Any = machine.visible.unit_values(number)
+        values = states[:, None]
+    return values, _normalized(log_weight)
 
 
 def log_sum_over_unit(machine: Machine, v: Array, number: int) -> Array:
@@ -175,9 +178,8 @@ def log_weights_of_values(
         In double precision.
     """
     if values.shape[1] == 1:  # those of all samples
-        shifts, energy = unit.signal(values[:, 0]) @ weights, unit.energy(values[:, 0])
-        log_weights = hidden.log_partition_shifts(rest)(shifts).astype(np.float64)
-        return log_weights + hidden.log_partition(rest) - energy[:, None]
+        fields, energies = unit.signal(values[:, 0]) @ weights, unit.energy(values[:, 0])
+        return _log_weights_of_fields(hidden, rest, fields, energies)
     log_weights = np.empty((len(values), len(rest)))
     for k, value in enumerate(values):
         log_weights[k] = hidden.log_partition(rest + unit.signal(value) @ weights)
@@ -185,27 +187,47 @@ def log_weights_of_values(
     return log_weights
 
 
-def _log_weights(machine: Machine, v: Array, number: int, refinement: int) -> tuple[Array, Array]:
+def _log_weights_of_fields(hidden: Units, rest: Array, fields: Array, energies: Array) -> Array:
+    """Result of `log_weights_of_values` for values with the given fields and energies.
+
+    These have the shapes (n_values, n_hidden) and (n_values,), and are the same for all samples.
+    """
+    log_weights = hidden.log_partition_shifts(rest)(fields).astype(np.float64)
+    return log_weights + hidden.log_partition(rest) - energies[:, None]
+
+
+def _log_weights(
+    machine: Machine, v: Array, number: int, refinement: int
+) -> tuple[Array | None, Array]:
     """Values of `conditional_distribution`, and logarithms of their unnormalized probabilities.
 
-    The energies of the other units are omitted.
+    For a discrete unit, the first result is None: the array of all states may be large. The
+    energies of the other units are omitted.
     """
     unit, columns = machine.visible.take(number), machine.visible.unit_columns(number)
     states, weights = v[:, columns], machine.weights[columns]
-    values, log_measure = unit.unit_values(0), np.zeros((1, 1))
-    if values is None:
-        low, high = field_ranges(machine, v)
-        values, log_measure = unit.conditional_values(states, low[..., columns], high[..., columns])
-        if refinement > 1:
-            n_nodes = refinement * (len(values) - 1) + 1
-            values = np.linspace(values[0], values[-1], n_nodes, dtype=values.dtype)
-            log_measure = log_measure - np.log(refinement)
-    else:
-        values = values[:, None]
     rest = machine.hidden_field(v) - unit.signal(states) @ weights
+    if unit.is_discrete:
+        return None, _log_weights_of_fields(
+            machine.hidden, rest, *unit.fields_and_energies(weights)
+        )
+    low, high = field_ranges(machine, v)
+    values, log_measure = unit.conditional_values(states, low[..., columns], high[..., columns])
+    if refinement > 1:
+        n_nodes = refinement * (len(values) - 1) + 1
+        values = np.linspace(values[0], values[-1], n_nodes, dtype=values.dtype)
+        log_measure = log_measure - np.log(refinement)
     log_weight = log_weights_of_values(machine.hidden, unit, weights, rest, values)
     log_weight += log_measure
     return values, log_weight
+
+
+def _normalized(log_weight: Array) -> Array:
+    """Probabilities of the values, which sum to one along the first axis."""
+    # At 1e16 nats, subtracting the logarithm of a sum has no effect; dividing by the sum has.
+    probability = np.exp(log_weight - log_weight.max(axis=0))
+    total: Array = probability.sum(axis=0)
+    return probability / total
 
 
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
@@ -215,8 +237,11 @@ def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
     (n_samples, width), where width is the number of columns of the unit. For a one-hot encoded
     unit, the means are the probabilities of its values.
     """
-    values, probability = conditional_distribution(machine, v, number)
-    if values.shape[1] == 1:  # those of all samples
+    values, log_weight = _log_weights(machine, v, number, 1)
+    probability = _normalized(log_weight)
+    if values is None:
+        mean = machine.visible.take(number).unit_mean(probability.T)
+    elif values.shape[1] == 1:  # those of all samples
         mean = probability.T @ values[:, 0]
     else:
         mean = (probability[:, :, None] * values).sum(axis=0)

@@ -84,8 +84,8 @@ def n_missing_states(units: Units, is_observed: Array) -> Array:
     n_states : ndarray of shape (n_samples,)
         Numbers of states, in double precision.
     """
-    values: list[Any] = [units.unit_values(index) for index in range(units.n_units)]
-    n_values = np.array([np.inf if states is None else len(states) for states in values])
+    counts = [units.n_unit_states(index) for index in range(units.n_units)]
+    n_values = np.array([np.inf if count is None else count for count in counts])
     with np.errstate(over="ignore"):
         return np.where(is_observed, 1.0, n_values).prod(axis=1)
 
@@ -117,10 +117,10 @@ def log_sum_over_missing(machine: Machine, v: Array, is_observed: Array) -> floa
     field = signal @ machine.weights
     energy = visible.unit_energies(rows)[:, is_observed].sum(axis=1)
     for index in np.flatnonzero(~is_observed).tolist():  # fields and energies add over units
-        unit, values = visible.take(index), visible.unit_values(index)
-        fields = unit.signal(values) @ machine.weights[visible.unit_columns(index)]
+        weights = machine.weights[visible.unit_columns(index)]
+        fields, energies = visible.take(index).fields_and_energies(weights)
         field = (field[:, None] + fields).reshape(-1, field.shape[1])
-        energy = (energy[:, None] + unit.energy(values)).ravel()
+        energy = (energy[:, None] + energies).ravel()
     return float(logsumexp((machine.hidden.log_partition(field) - energy).astype(np.float64)))
 
 
@@ -267,10 +267,10 @@ def _n_low(marginal: Machine, max_elements: int) -> int:
     """
     n_low = 1
     for i in reversed(range(marginal.visible.n_units)):
-        values: Any = marginal.visible.unit_values(i)
-        if n_low * len(values) > n_summed_rows(marginal, max_elements):
+        n_values: Any = marginal.visible.n_unit_states(i)
+        if n_low * n_values > n_summed_rows(marginal, max_elements):
             break
-        n_low *= len(values)
+        n_low *= n_values
     return n_low
 
 

@@ -231,10 +231,11 @@ class _Rows:
         The units must belong to one group of `Units.unit_groups`. The result has shape (n_units,
         n_rows).
         """
-        values = self._machine.visible.unit_values(units[0])
-        if values is not None and len(values) > self.max_paired:
+        n_values = self._machine.visible.n_unit_states(units[0])
+        if n_values is not None and n_values > self.max_paired:
             rows = np.arange(len(self))
-            return np.stack([self._of_unit(number, values, rows) for number in units])
+            return np.stack([self._of_unit(number, rows) for number in units])
+        values = self._machine.visible.unit_values(units[0])
         columns = self._machine.visible.unit_columns(units)
         states, log_probability = self._v.T[columns], np.zeros((len(units), len(self)))
         is_other = np.ones(log_probability.shape, dtype=bool)
@@ -266,22 +267,26 @@ class _Rows:
         log_odds = np.take_along_axis(log_odds, index[None, None], axis=0)[0]
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0, initial=0))
 
-    def _of_unit(self, number: int, values: Array, rows: Array) -> Array:
-        """Log-probabilities of one unit in some rows, from the hidden fields with all `values`.
+    def _of_unit(self, number: int, rows: Array) -> Array:
+        """Log-probabilities of one unit in some rows, from the hidden fields with all its states.
 
-        `values`, of shape (n_values, width), are all states of the unit.
+        The array of all states is not needed: for a one-hot unit, it has n_values^2 elements.
         """
         layer = self._machine.visible
         unit, columns = layer.take(number), layer.unit_columns(number)
         states = self._v[rows[:, None], columns]
-        # A unit of several columns is one-hot: comparisons with all values take longer.
-        index = (states if states.shape[1] > 1 else states == values.T).argmax(axis=1)
-        field = unit.signal(values) @ self._machine.weights[columns]
+        if states.shape[1] > 1:  # one-hot
+            index = states.argmax(axis=1)
+        else:
+            values: Any = unit.unit_values(0)
+            index = (states == values.T).argmax(axis=1)
+        field, energy = unit.fields_and_energies(self._machine.weights[columns])
         changes = self._machine.hidden.log_partition_shifts(self._field[rows] - field[index])
-        log_weight = changes(field) - unit.energy(values)[:, None]
+        log_weight = changes(field) - energy[:, None]
         chosen = np.take_along_axis(log_weight, index[None], axis=0)[0]
         log_probability = np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
-        others = np.flatnonzero((states != values[index]).any(axis=1))  # such as grey values
+        is_state = (states == unit.unit_states(0, index)).all(axis=1)
+        others = np.flatnonzero(~is_state)  # such as grey values
         if len(others):
             log_probability[others] = self._from_all_values(
                 unit, columns, states[others], rows[others]
@@ -296,11 +301,11 @@ class _Rows:
         log_probability, layer = np.zeros(len(units)), self._machine.visible
         for group in layer.unit_groups:
             pairs = np.flatnonzero(np.isin(units, group))
-            values = layer.unit_values(group[0])
-            if values is not None and len(values) > self.max_paired:
+            n_values = layer.n_unit_states(group[0])
+            if n_values is not None and n_values > self.max_paired:
                 for number in np.unique(units[pairs]):
                     chosen = pairs[units[pairs] == number]
-                    log_probability[chosen] = self._of_unit(number, values, rows[chosen])
+                    log_probability[chosen] = self._of_unit(number, rows[chosen])
             elif len(pairs):
                 columns, chosen = layer.unit_columns(units[pairs]), rows[pairs]
                 unit, states = layer.take(units[pairs]), self._v[chosen[:, None], columns]
@@ -339,8 +344,8 @@ def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:
     `_Rows.max_elements`, the size of a temporary array, limits the number of units in a block.
     """
     for group in machine.visible.unit_groups:
-        values = machine.visible.unit_values(group[0])
-        n_pairs = 1 if values is None else max(1, len(values) * (len(values) - 1))
+        n_values = machine.visible.n_unit_states(group[0])
+        n_pairs = 1 if n_values is None else max(1, n_values * (n_values - 1))
         n_units = max(1, _Rows.max_elements // (n_pairs * max(n_rows, machine.hidden.n_columns)))
         yield from np.array_split(group, -(-len(group) // n_units))
 
@@ -368,9 +373,9 @@ def _most_others(machine: Machine, v: Any, max_nodes: float = np.inf) -> int:
         low, high = low.min(axis=0), high.max(axis=0)
     counts = []
     for group in machine.visible.unit_groups:
-        states_of_unit = machine.visible.unit_values(group[0])
-        if states_of_unit is not None:
-            counts.append(len(states_of_unit) - 1)
+        n_values = machine.visible.n_unit_states(group[0])
+        if n_values is not None:
+            counts.append(n_values - 1)
             continue
         columns = machine.visible.unit_columns(group)
         states = np.zeros(columns.shape, dtype=machine.dtype)

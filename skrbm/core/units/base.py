@@ -291,6 +291,44 @@ class Units(ABC):
         values = np.array(self.support.values, dtype=self.bias.dtype)
         return values[:, None] if len(values) else None
 
+    # `Categorical` overrides the next four methods: its array of all states has n_values^2 elements.
+
+    def n_unit_states(self, index: int) -> int | None:
+        """Number of states of a unit, or None for a continuous unit."""
+        values = self.unit_values(index)
+        return None if values is None else len(values)
+
+    def unit_states(self, index: int, numbers: Array) -> Array:
+        """States of a discrete unit: the rows `numbers` of `unit_values`."""
+        values: Any = self.unit_values(index)
+        states: Array = values[numbers]
+        return states
+
+    def fields_and_energies(self, weights: Array) -> tuple[Array, Array]:
+        """Fields on the other layer, and energies, of all states of a layer of one discrete unit.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_columns, n)
+            Weights of the unit, where n is the number of columns of the other layer.
+
+        Returns
+        -------
+        fields : ndarray of shape (n_values, n)
+            Fields of the states of `unit_values`. They may share memory with the weights.
+        energies : ndarray of shape (n_values,)
+            In nats.
+        """
+        values = self.unit_values(0)
+        return self.signal(values) @ weights, self.energy(values)
+
+    def unit_mean(self, probability: Array) -> Array:
+        """Mean of a layer of one discrete unit from the probabilities of its states.
+
+        The probabilities have shape (n_samples, n_values), in the order of `unit_values`.
+        """
+        return probability @ self.unit_values(0)
+
     def unit_atoms(self, index: int) -> Array:
         """Atoms of a continuous unit (values with a positive probability), of shape (n_atoms,)."""
         return np.empty(0, dtype=self.bias.dtype)
@@ -300,10 +338,10 @@ class Units(ABC):
         """Number of states of the layer, which is an exact integer or infinity."""
         n_states = 1
         for group in self.unit_groups:
-            values = self.unit_values(group[0])
-            if values is None:
+            n_values = self.n_unit_states(group[0])
+            if n_values is None:
                 return math.inf
-            n_states *= len(values) ** len(group)
+            n_states *= n_values ** len(group)
         return n_states
 
     @property
@@ -319,9 +357,9 @@ class Units(ABC):
         """
         number, states = np.arange(begin, end), []
         for index in reversed(range(self.n_units)):
-            values: Any = self.unit_values(index)
-            number, digit = np.divmod(number, len(values))
-            states.append(values[digit])
+            n_values: Any = self.n_unit_states(index)
+            number, digit = np.divmod(number, n_values)
+            states.append(self.unit_states(index, digit))
         return like(np.concatenate(states[::-1], axis=1), self.bias)
 
     @property

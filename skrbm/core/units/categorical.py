@@ -73,6 +73,21 @@ class Categorical(WideUnits, LinearUnits):
     def unit_values(self, index: int) -> Array:
         return np.eye(self.n_categories[index], dtype=self.bias.dtype)
 
+    def n_unit_states(self, index: int) -> int:
+        return self.n_categories[index]
+
+    def unit_states(self, index: int, numbers: Array) -> Array:
+        is_value = numbers[:, None] == np.arange(self.n_categories[index])
+        return is_value.astype(self.bias.dtype)
+
+    def fields_and_energies(self, weights: Array) -> tuple[Array, Array]:
+        if self.offset is None:
+            return weights, -self.bias
+        return weights - self.offset @ weights, self.offset @ self.bias - self.bias
+
+    def unit_mean(self, probability: Array) -> Array:
+        return probability
+
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
         """Set the bias to log-frequencies, minus their mean over the columns of each unit.

@@ -150,6 +150,14 @@ class Composite(WideUnits):
         part, unit = self._part_of(index)
         return part.unit_values(unit)
 
+    def n_unit_states(self, index: int) -> int | None:
+        part, unit = self._part_of(index)
+        return part.n_unit_states(unit)
+
+    def unit_states(self, index: int, numbers: Array) -> Array:
+        part, unit = self._part_of(index)
+        return part.unit_states(unit, numbers)
+
     def unit_atoms(self, index: int) -> Array:
         part, unit = self._part_of(index)
         return part.unit_atoms(unit)

@@ -22,10 +22,18 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from skrbm.core.centering import recenter
-from skrbm.core.likelihood import pseudo
+from skrbm.core.labels import Labels
+from skrbm.core.likelihood import conditional, exact, pseudo
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import weighted_mean
-from skrbm.core.units import Bernoulli, Interval, LinearUnits, QuadratureError
+from skrbm.core.units import (
+    Bernoulli,
+    Categorical,
+    Composite,
+    Interval,
+    LinearUnits,
+    QuadratureError,
+)
 
 WHOLE = [
     (kind, n_visible)
@@ -298,3 +306,36 @@ def test_monitor_weighs_rows(rng):
     is_seen = np.arange(20_000) % -(-20_000 // pseudo.MONITOR_ROWS[1]) == 0
     expected = np.average(pseudo.pseudo_likelihood(machine, v[is_seen]), weights=weight[is_seen])
     np.testing.assert_allclose(monitor(machine, v, 10**9, weight), expected, rtol=1e-9)
+
+
+OF_MANY_VALUES = {
+    "score": lambda machine, v: pseudo.pseudo_likelihood(machine, v),
+    "monitor": lambda machine, v: pseudo.monitored_rows(machine, v)[0],
+    "mean": lambda machine, v: conditional.conditional_mean(machine, v, 1),
+    "sum over a unit": lambda machine, v: conditional.log_sum_over_unit(machine, v, 1),
+    "missing": lambda machine, v: exact.log_sum_over_missing(
+        machine, v[0], np.array([True, False])
+    ),
+    "missing states": lambda machine, v: exact.n_missing_states(machine.visible, v[:, :2] < 0),
+    "states": lambda machine, v: machine.visible.states(0, len(v)),
+    "labels": lambda machine, v: Labels(machine).n_labels,
+}
+
+
+@pytest.mark.parametrize("with_offset", [False, True])
+@pytest.mark.parametrize("name", OF_MANY_VALUES)
+def test_no_array_has_all_pairs_of_values_of_a_unit(name, with_offset, rng):
+    # Slip: the one-hot states of all values, here of 72 megabytes.
+    k, n_rows = 3000, 10
+    parts = Bernoulli(rng.normal(size=1)), Categorical(rng.normal(size=k), (k,))
+    machine = Machine(Composite(parts), Bernoulli(rng.normal(size=2)), rng.normal(size=(k + 1, 2)))
+    v = np.zeros((n_rows, k + 1))
+    v[np.arange(n_rows), rng.integers(1, k + 1, n_rows)] = 1
+    if with_offset:
+        machine = recenter(machine, v.mean(axis=0), np.full(2, 0.5))
+    tracemalloc.start()
+    result = OF_MANY_VALUES[name](machine, v)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.isfinite(result).all()
+    assert peak < 10e6
