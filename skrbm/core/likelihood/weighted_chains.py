@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
@@ -43,9 +43,10 @@ class Population:
     v: Array
     log_weights: Array
     log_partition: float = 0.0
+    _variance: float = field(default=0.0, init=False)
 
     def __post_init__(self) -> None:
-        self._ancestors, self._variance = np.arange(len(self.v)), 0.0
+        self._ancestors = np.arange(len(self.v))
 
     @property
     def value(self) -> float:
