@@ -556,3 +556,6 @@ def test_expected_numbers_are_averages_of_the_numbers_of_normal_scores(name):
         error = 5 * of_draws.std(axis=0) / 20 + 1e-3 * x.std()
         assert (np.abs(of_draws.mean(axis=0) - expected) < error).all()
         assert of_draws.std(axis=0).max() < 0.1 * x.std()
+    # The draw is at the end of a range, whose quantile is infinite.
+    of_means = scores.expected_values(mean, mean, deviation)
+    np.testing.assert_allclose(of_means, expected, rtol=0, atol=0.5 * x.std())

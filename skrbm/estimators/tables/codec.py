@@ -307,11 +307,11 @@ class Table:
     def expected_values(
         self, mean: Array, draws: Array, is_needed: Array, deviation: Array
     ) -> Array:
-        """Replace the means of transformed columns by the means of the corresponding numbers.
+        """Replace means of transformed columns by estimates of the means of their numbers.
 
-        Both are conditional means given the hidden units. For columns with a `MixtureScale`, the
-        numbers that correspond to `draws` are used instead of the means. Only means in the mask
-        `is_needed` are replaced. `mean`, `draws` and `is_needed` have the shape (n_samples,
+        All means are conditional on the hidden units. The estimates are unbiased, and depend on
+        `draws`; for columns with a `MixtureScale`, they are the numbers that correspond to `draws`.
+        Only means in the mask `is_needed` are replaced. `mean`, `draws` and `is_needed` have the shape (n_samples,
         n_columns). `deviation`, of shape (n_numeric,), contains the standard deviations of the
         scaled numeric columns given the hidden units.
         """

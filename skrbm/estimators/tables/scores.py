@@ -13,6 +13,7 @@ from skrbm.core.numerics import Array
 
 MIN_COPIES = 5  # mean count per distinct value from which a column is treated as discrete
 CANDIDATE_BINS = 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96  # numbers of bins, spaced geometrically
+MIN_PLACE = 1e-9  # smallest distance from the ends of a range, relative to its probability
 N_STRATA = 8  # equally probable ranges of a score; numbers are averaged over twice as many scores
 ROUNDING = 4  # multiple of the spacing of floats; smaller differences are due to rounding
 MAX_SCORE = 1e150  # so that its square is finite
@@ -155,7 +156,8 @@ class NormalScores:
         standard deviation. The numbers are averaged over scores in `N_STRATA` equally probable
         ranges, at the place that the draw has in its range, and over their mirror images.
         """
-        place = N_STRATA * ndtr((draws - mean) / deviation) % 1
+        place = N_STRATA * ndtr((draws.astype(np.float64) - mean) / deviation) % 1
+        place = np.clip(place, MIN_PLACE, 1 - MIN_PLACE)  # a quantile of 0 or 1 is infinite
         z = ndtri((np.arange(N_STRATA)[:, None] + place) / N_STRATA)
         numbers = self.values(mean + deviation * np.concatenate([z, -z]))
         return np.asarray(numbers.mean(axis=0))
