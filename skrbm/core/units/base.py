@@ -291,7 +291,8 @@ class Units(ABC):
         values = np.array(self.support.values, dtype=self.bias.dtype)
         return values[:, None] if len(values) else None
 
-    # `Categorical` overrides the next four methods: its array of all states has n_values^2 elements.
+    # Without these four methods, the array of all states of a categorical unit, with n_values^2
+    # elements, would be needed.
 
     def n_unit_states(self, index: int) -> int | None:
         """Number of states of a unit, or None for a continuous unit."""

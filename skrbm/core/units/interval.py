@@ -94,7 +94,8 @@ def _quadrature(n_halvings: int) -> tuple[Any, Any]:
 
     The interval is divided into parts that halve towards both ends, each with a Gauss-Legendre rule
     of `N_NODES` nodes. The log-density of a unit given the others is convex, since log-partitions
-    are: where it is steeper than a rule can integrate, the density is negligible.
+    are: where it is steeper than a rule can integrate, the density is negligible. In single
+    precision, nodes near 1 are rounded; the error is 4e-5 nats for slopes of 1e4 nats.
     """
     ends = 0.5 ** np.arange(n_halvings, 0, -1)
     edges = np.unique(np.concatenate([[0], ends, 1 - ends, [1]]))

@@ -94,7 +94,7 @@ class Checkpoint:
                 f"save after every epoch."
             )
         if not isinstance(self.path, (str, os.PathLike)):
-            raise TypeError(f"path expected the path of a file, got {self.path!r}. Name a file.")
+            raise TypeError(f"path expected a string or pathlib.Path, got {self.path!r}.")
         path = Path(self.path).absolute()
         if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             raise ValueError(
