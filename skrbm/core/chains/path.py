@@ -328,8 +328,9 @@ def natural_machine(machine: Machine) -> tuple[Machine, float]:
     v_signal, v_slope = machine.visible.affine_signal
     h_signal, h_slope = machine.hidden.affine_signal
     W = machine.weights
-    visible = machine.visible.natural().recentered(None, v_slope * (W @ h_signal))
-    hidden = machine.hidden.natural().recentered(None, h_slope * (v_signal @ W))
+    with np.errstate(invalid="ignore"):  # BLAS has reported one for finite arrays
+        visible = machine.visible.natural().recentered(None, v_slope * (W @ h_signal))
+        hidden = machine.hidden.natural().recentered(None, h_slope * (v_signal @ W))
     weights = v_slope[:, None] * W * h_slope
     natural = Machine(visible, hidden, weights.astype(weights.dtype, order="C", copy=False))
     origin: Any = [np.zeros((1, n), W.dtype, like=W) for n in W.shape]
