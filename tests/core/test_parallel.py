@@ -115,7 +115,7 @@ def test_errors_are_handled_in_workers_as_in_the_caller(n_jobs):
 
 
 THREADS = """
-import os, signal, sys, threading, traceback
+import os, signal, threading
 from skrbm.core.parallel import BLAS_LIBRARIES, _BLAS_LIMIT, _set_threads, one_blas_thread
 from skrbm.core.training.start.clusters import KMEANS_LOCK
 from skrbm.estimators.inference.model import OPENING
@@ -141,20 +141,9 @@ def exit_status(child):
         os._exit(0 if child() else 1)
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
-def works(script):
-    signal.alarm(60)
-    _set_threads([(library, 2) for library in BLAS_LIBRARIES])
-    try:
-        exec(script, globals())
-    except BaseException:
-        traceback.print_exc()
-        return False
-    return True
-
-for script in sys.argv[1:]:
-    print(exit_status(lambda: works(script)))
+_set_threads([(library, 2) for library in BLAS_LIBRARIES])
 """
-SCRIPTS = {
+FORKS = {
     "locks": """
 def enter(lock):
     signal.alarm(5)
@@ -179,7 +168,21 @@ with one_blas_thread():
 assert n_threads() == {1}
 leave.set(), end.set()
 """,
-    "limits of any thread": """
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork processes")
+@pytest.mark.parametrize("case", FORKS)
+def test_a_forked_process_is_not_blocked_by_threads_that_it_does_not_have(case):
+    """Slips: locks that no thread can release; a limit of BLAS threads that no thread ends."""
+    subprocess.run([sys.executable, "-c", THREADS + FORKS[case]], check=True, timeout=120)
+
+
+def test_any_thread_begins_and_ends_a_limit():
+    """Slips: a limit that does nothing in other threads than the first that set one, or that only
+    the thread that began it can end, as in threadpoolctl 3.8; a number that was one restored.
+    """
+    script = """
 leave = threading.Event()
 has_left, end = in_another_thread(one_blas_thread(), leave.wait)
 with one_blas_thread():
@@ -194,28 +197,5 @@ _set_threads([(library, 1) for library in BLAS_LIBRARIES])
 with one_blas_thread():
     _set_threads([(library, 2) for library in BLAS_LIBRARIES])
 assert n_threads() == {2}
-""",
-}
-
-
-@pytest.fixture(scope="module")
-def exit_codes():
-    """Exit codes of the scripts, each in a process that one interpreter has forked for it."""
-    command = [sys.executable, "-c", THREADS, *SCRIPTS.values()]
-    done = subprocess.run(command, check=True, timeout=240, stdout=subprocess.PIPE, text=True)
-    return dict(zip(SCRIPTS, map(int, done.stdout.split()), strict=True))
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork processes")
-@pytest.mark.parametrize("case", ["locks", "limits"])
-def test_a_forked_process_is_not_blocked_by_threads_that_it_does_not_have(case, exit_codes):
-    """Slips: locks that no thread can release; a limit of BLAS threads that no thread ends."""
-    assert exit_codes[case] == 0
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork processes")
-def test_any_thread_begins_and_ends_a_limit(exit_codes):
-    """Slips: a limit that does nothing in other threads than the first that set one, or that only
-    the thread that began it can end, as in threadpoolctl 3.8; a number that was one restored.
-    """
-    assert exit_codes["limits of any thread"] == 0
+"""
+    subprocess.run([sys.executable, "-c", THREADS + script], check=True, timeout=120)
