@@ -16,8 +16,8 @@ from skrbm.core.units.support import QuadratureError, Support
 
 SMALLEST_SLOPE = np.finfo(np.float64).tiny  # of a log-density, in nats; avoids a division by zero
 MAX_SERIES_SLOPE = 0.03  # nats; the remainder of the series is below x^5 / 30000
-# Nodes of a Gauss-Legendre rule, and largest rise of a log-density in nats that it integrates with a
-# relative error of 2e-14.
+# Nodes of a Gauss-Legendre rule, and largest rise of a log-density, in nats, that it integrates
+# with a relative error of 2e-14.
 N_NODES, MAX_RISE = 32, 16
 MAX_HALVINGS = 32  # of the interval towards an end; steeper densities are refused
 

@@ -311,9 +311,9 @@ class Table:
 
         All means are conditional on the hidden units. The estimates are unbiased, and depend on
         `draws`; for columns with a `MixtureScale`, they are the numbers that correspond to `draws`.
-        Only means in the mask `is_needed` are replaced. `mean`, `draws` and `is_needed` have the shape (n_samples,
-        n_columns). `deviation`, of shape (n_numeric,), contains the standard deviations of the
-        scaled numeric columns given the hidden units.
+        Only means in the mask `is_needed` are replaced. `mean`, `draws` and `is_needed` have the
+        shape (n_samples, n_columns). `deviation`, of shape (n_numeric,), contains the standard
+        deviations of the scaled numeric columns given the hidden units.
         """
         result = mean.astype(np.float64)
         for column, scores in self.mapped_columns.items():

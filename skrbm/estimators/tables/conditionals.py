@@ -189,9 +189,9 @@ def _mean_of_values(machine: Machine, v: Array, number: int, scores: Any) -> Arr
     """Conditional means of the numbers of a transformed column given the other visible units.
 
     The result has the shape (n_samples, 1). The map of a `MixtureScale` from score to number is
-    smooth, except for jumps at atoms. That of `NormalScores` may have jumps anywhere. The density
-    of the unit is then smooth and is interpolated linearly between the quadrature nodes. The number
-    at a node is therefore replaced by an average around the node with triangular weights.
+    smooth, except for jumps at atoms. The map of `NormalScores` may have jumps anywhere, but the
+    density of its unit is smooth and is interpolated linearly between the quadrature nodes. The
+    number at a node is therefore replaced by an average around the node with triangular weights.
     """
     if scores.is_mixture:
         nodes, probability = conditional.conditional_distribution(machine, v, number)

@@ -33,8 +33,8 @@ MIN_COMPONENT_ROWS = 10  # rows per normal component
 MAX_FITTED_VALUES = 2000  # with more distinct values, neighboring values are averaged
 N_EM_STEPS, MIN_EM_GAIN = 200, 1e-6  # steps, nats per row
 SMALLEST_DEVIATION = 0.03  # of a component, in standard deviations of the column
-# Largest distance of an atom from the mean, in standard deviations: those of the other values or, if
-# the column consists of atoms alone, those of all values.
+# Largest distance of an atom from the mean, in standard deviations: those of the other values or,
+# if the column consists of atoms alone, those of all values.
 LARGEST_ATOM = 3.0
 BETWEEN_ATOMS = 0.01  # standard deviations: smallest distance of two atoms
 OUTSIDE = 10.0  # standard deviations: distance from the mean of numbers that are not expected
