@@ -23,6 +23,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks import machine as where
+from skrbm.core.centering import recenter
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.likelihood.exact import log_partition
 from skrbm.core.machine import Machine
@@ -94,7 +95,7 @@ def trial(case: Case, seed: int, n_updates: int) -> tuple[float, float]:
     machine = Machine(visible, Bernoulli(np.zeros(N_HIDDEN)), weights)
     phase = negative_phase(case, visible)
     state = TrainingState(
-        initial_particles(machine, visible, phase.n_chains * len(v), rng),
+        initial_particles(machine, visible, phase.n_temperatures * len(v), rng),
         v.mean(axis=0),
         machine.mean_hidden(v).mean(axis=0),
     )
@@ -106,11 +107,13 @@ def trial(case: Case, seed: int, n_updates: int) -> tuple[float, float]:
         centering=case.centering,
     )
     best = last = -np.inf
+    moved = recenter(machine, *state.offsets(machine.dtype)) if case.centering else machine
     for update in range(1, n_updates + 1):
-        trainer.update(machine, state, v, rng)
+        trainer.update(moved, state, v, rng)
         if update % EVALUATE_EVERY == 0:
             phase.finish_epoch()
-            last = -machine.free_energy(v).sum() - len(v) * log_partition(machine)
+            plain = recenter(moved, None, None)
+            last = -plain.free_energy(v).sum() - len(v) * log_partition(plain)
             best = max(best, last)
     return best, last
 
