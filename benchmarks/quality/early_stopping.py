@@ -54,7 +54,9 @@ FEW_ROWS = "digits", "penguins", "wages", "credits", "unimodal", "skewed", "zero
 N_JUDGED = 1000  # rows
 
 
-def followed(rbm: BernoulliRBM, rows: np.ndarray, judge: Callable, every: int = 1) -> list[dict]:
+def followed(
+    rbm: BernoulliRBM, rows: np.ndarray, judge: Callable[..., Any], every: int = 1
+) -> list[dict[str, Any]]:
     """What a judge says of the models of a run that does not stop, one in `every`."""
     path: list[dict[str, Any]] = []
     record = RowRecorder.record

@@ -12,6 +12,8 @@ too early in recent versions; C=100 is the second column. Run from the repositor
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -26,7 +28,7 @@ from skrbm import BernoulliRBM
 
 N_SEEDS, WIDTH, N_EPOCHS = 5, 100, 10
 PENALTIES = (6000, 100)
-MODELS = {
+MODELS: dict[str, Callable[[int], Any]] = {
     "scikit-learn, learning_rate=0.06": lambda seed: TheirRBM(
         WIDTH, n_iter=N_EPOCHS, learning_rate=0.06, random_state=seed
     ),

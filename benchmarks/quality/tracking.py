@@ -29,6 +29,7 @@ from skrbm import BernoulliRBM, GaussianBernoulliRBM, TabularRBM
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.annealing import annealed_log_partition
+from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
 from skrbm.estimators.fitting import tracked_likelihood as tracking
 from skrbm.estimators.fitting.recording import RowRecorder
@@ -40,7 +41,7 @@ COMPARED = (1, 5, 20, 50)
 @contextmanager
 def noted(passes: set[int] | None) -> Iterator[list[tuple[Machine, Any]]]:
     """Context in which chains are never replaced by exact sums; models with their results."""
-    follow, notes, n_calls = tracking.PartitionTracker.follow, [], 0
+    follow, notes, n_calls = PartitionTracker.follow, [], 0
 
     def noting(self: Any, machine: Machine, *arguments: Any) -> Any:
         nonlocal n_calls
@@ -52,7 +53,7 @@ def noted(passes: set[int] | None) -> Iterator[list[tuple[Machine, Any]]]:
 
     with (
         patch.object(tracking.LikelihoodRecorder, "max_states", 0),
-        patch.object(tracking.PartitionTracker, "follow", noting),
+        patch.object(PartitionTracker, "follow", noting),
     ):
         yield notes
 

@@ -5,23 +5,27 @@ the times, this one's to the other's. Updates of 64 x 64 and 784 x 500, batches 
 by the defaults ("all") and without centring, averages and schedule ("plain"), and transform.
 """
 
+from __future__ import annotations
+
 import argparse
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 SIZES, BATCHES = ((64, 6000), (784, 3000)), (10, 100, 500)
 HIDDEN = {64: 64, 784: 500}
-MODES = {
+MODES: dict[str, dict[str, Any]] = {
     "all": {},
     "plain": {"centering": False, "average": False, "learning_rate_schedule": "constant"},
 }
 
 
-def jobs():
+def jobs() -> dict[str, Callable[[], object]]:
     """What to time, by name: calls without arguments."""
     from skrbm import BernoulliRBM
 
@@ -42,7 +46,7 @@ def jobs():
     return calls
 
 
-def work(checkout):
+def work(checkout: str) -> None:
     """Answer names of jobs on standard input by seconds, after the names of all."""
     sys.path.insert(0, checkout)
     calls = jobs()
@@ -53,7 +57,7 @@ def work(checkout):
         print(time.perf_counter() - begin, flush=True)
 
 
-def main():
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("other")
     parser.add_argument("--rounds", type=int, default=15)
@@ -85,7 +89,7 @@ def main():
         print(f"{name:30} {1e3 * np.median(times['this']):8.1f} ms, ratio {slower:.3f}", flush=True)
 
 
-def ask(worker, name):
+def ask(worker: Any, name: str) -> float:
     """Seconds that a job takes in a worker."""
     worker.stdin.write(name + "\n")
     worker.stdin.flush()
