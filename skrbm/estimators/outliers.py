@@ -22,6 +22,7 @@ from skrbm.estimators.input.validation import (
     number_of_rows,
     present_rows,
     restored_on_error,
+    weight_sums,
 )
 from skrbm.estimators.parameters import with_constructor
 from skrbm.estimators.tables.frames import as_table
@@ -260,7 +261,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
 def _n_rows(X: Any, sample_weight: Array | None) -> float:
     """Effective number of rows."""
-    return _num_samples(X) if sample_weight is None else number_of_rows(sample_weight)
+    return _num_samples(X) if sample_weight is None else number_of_rows(weight_sums(sample_weight))
 
 
 def _default(X: Any, sample_weight: Array | None) -> Any:

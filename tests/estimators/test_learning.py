@@ -333,7 +333,8 @@ def test_fit_of_many_epochs_is_as_many_partial_fits(kind, algorithm):
     if kind in DISCRETE_KINDS:
         seen = {
             "_data.all",
-            "_data.n_observed",
+            "_data.weight_sums",
+            "_data.observed_weight",
             "_training_state.n_rows",
             "_training_state.total_weight",
         }

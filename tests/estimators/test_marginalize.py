@@ -375,7 +375,7 @@ def test_statistics_of_a_stream_are_those_of_its_observed_values(estimator):
     if estimator == "table":  # in units of the first rows
         expected = (both - np.nanmean(first, axis=0)) / np.nanstd(first, axis=0)
     assert n_rows == 230
-    np.testing.assert_array_equal(rbm._data["n_observed"], [205, 225])
+    np.testing.assert_array_equal(rbm._data["observed_weight"], [205, 225])
     np.testing.assert_allclose(mean, np.nanmean(expected, axis=0), atol=1e-9)
     np.testing.assert_allclose(variance, np.nanvar(expected, axis=0), rtol=1e-9)
 

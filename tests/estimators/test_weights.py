@@ -168,6 +168,39 @@ def test_stream_of_single_rows_is_weighted():
     assert np.abs(streams[0] - streams[1]).max() > 0.01
 
 
+@pytest.mark.parametrize("n_rows", [1, 20])
+@pytest.mark.parametrize("scale", [1.0, 1e-6])
+def test_statistics_of_a_stream_are_weighted(scale, n_rows):
+    """Slip: a call of small weights counts as many rows as it has."""
+    X = np.random.default_rng(0).normal([0, 0, 5], size=(100, 3))
+    X[50:] += 5
+    weights = np.repeat([0.01, 1.99], 50) * scale
+    rbm = GaussianBernoulliRBM(2, random_state=0)
+    for begin in range(0, len(X), n_rows):
+        rows = slice(begin, begin + n_rows)
+        rbm.partial_fit(X[rows], sample_weight=weights[rows])
+    size, mean, variance = rbm._data["all"]
+    expected = np.average(X, axis=0, weights=weights)
+    np.testing.assert_allclose(size, max(weights.sum(), weights.sum() ** 2 / (weights**2).sum()))
+    np.testing.assert_allclose(mean, expected)
+    expected = np.average((X - expected) ** 2, axis=0, weights=weights)
+    np.testing.assert_allclose(variance, expected)
+
+
+def test_rows_of_tiny_weight_do_not_set_the_scale_of_a_stream():
+    """Slip: rows of weight 1e-6 among the first ones set the variance of the noise for good."""
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    wild = np.insert(X, [2, 7, 9], 300.0, axis=0)
+    weights = np.where(wild[:, 0] == 300, 1e-6, 1.0)
+    streams = []
+    for rows, own in ((X, np.ones(len(X))), (wild, weights)):
+        rbm = GaussianBernoulliRBM(2, random_state=0)
+        for row, weight in zip(rows, own, strict=True):
+            rbm.partial_fit(row[None], sample_weight=[weight])
+        streams.append(rbm.log_likelihood(X).mean())
+    np.testing.assert_allclose(*streams, rtol=0, atol=0.3)
+
+
 def test_small_weights_are_shares_of_rows():
     """Slip: weights of a sum of one taken for a single row, whose statistics say little."""
     X, weights, _ = weighted("bernoulli")

@@ -34,9 +34,11 @@ from skrbm.estimators.inference.model import (
 from skrbm.estimators.input.array_libraries import Place, check_library, place_of, to_numpy
 from skrbm.estimators.input.formats import observed_units
 from skrbm.estimators.input.validation import (
+    WeightSums,
     check_weights,
     number_of_rows,
     present_rows,
+    weight_sums,
 )
 
 SMALLEST_BATCH, LARGEST_BATCH = 20, 100  # rows, for batch_size="auto"
@@ -66,8 +68,9 @@ class Start:
         attribute `_data` of the estimator. "first" is a tuple with the
         number of rows, the column means and the column variances from which the columns were
         initialized; if its arrays were assigned by hand, these are the statistics of the first fit.
-        "all" is the same tuple for all rows, and "n_observed" the number of rows with an observed
-        value in each column, or in all columns. "is_varying" is the mask of the columns that are
+        "all" is the same tuple for all rows, "weight_sums" the result of `validation.weight_sums`
+        for all rows, and "observed_weight" the total weight of the rows with an observed value in
+        each column, or in all columns. "is_varying" is the mask of the columns that are
         not constant, or True if it is unknown. "kurtosis" contains the kurtosis of each column (see
         `_kurtosis` in `start_fit.py`), and "least_kurtosis", if present, is a lower bound for all
         columns. For `TabularRBM`, "table" contains the fields of the `Table` that encodes the
@@ -146,17 +149,27 @@ class Problem(ABC):
 
         Missing values are ignored. The mean of a column without observed values is NaN.
         """
-        weight = self.sample_weight
-        n_rows = self.X.shape[0] if weight is None else number_of_rows(weight)
-        return n_rows, *column_statistics(self.X, weight)
+        n_rows = number_of_rows(self.weight_sums)
+        return n_rows, *column_statistics(self.X, self.sample_weight)
 
     @cached_property
-    def n_observed(self) -> Array | float:
-        """Effective number of rows with an observed value in each column, or in all columns."""
-        n_rows = self.statistics[0]
+    def weight_sums(self) -> WeightSums:
+        """Result of `validation.weight_sums` for the rows of this fit."""
+        weight = self.sample_weight
+        return (self.X.shape[0], 1.0) if weight is None else weight_sums(weight)
+
+    @cached_property
+    def observed_weight(self) -> Array | float:
+        """Total weight of the rows with an observed value in each column, or in all columns."""
+        total, _ = self.weight_sums
         if self.model.rbm.missing != "marginalize":
-            return n_rows
-        return n_rows * observed_shares(self.X, self.sample_weight)
+            return total
+        return total * observed_shares(self.X, self.sample_weight)
+
+    @property
+    def weights(self) -> Data:
+        """Entries of `Start.data` for the weights of the rows of this fit alone."""
+        return {"weight_sums": self.weight_sums, "observed_weight": self.observed_weight}
 
     @property
     def beside_rows(self) -> tuple[Array | None, ...]:

@@ -22,7 +22,12 @@ from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.parts.normalization import variance_beyond_bound
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.tracked_likelihood import LikelihoodRecorder
-from skrbm.estimators.input.validation import OverfittingWarning, number_of_rows, warn_user
+from skrbm.estimators.input.validation import (
+    OverfittingWarning,
+    number_of_rows,
+    warn_user,
+    weight_sums,
+)
 
 MAX_RECORDED_ROWS = 1000  # largest number of training rows that are scored if rows are held out
 # A fit warns if the log-likelihood of a model of independent features, or of a kernel density
@@ -324,7 +329,7 @@ class RowRecorder(Recorder):
         The gain of the likelihood is therefore about half the gain of the pseudo-likelihood.
         """
         rbm, (v, weight, _) = self.rbm, self.rows  # missing values are imputed, and all units count
-        n_rows = self.n_samples if weight is None else number_of_rows(weight)
+        n_rows = self.n_samples if weight is None else number_of_rows(weight_sums(weight))
         least = MIN_OPTIMISM * n_rows  # in effective parameters
         is_known = self.history.n_iter > 1 and n_rows >= MIN_COVARIANCE_ROWS and np.any(step_sum)
         if not is_known or machine.weights.size < least:

@@ -38,9 +38,12 @@ from skrbm.estimators.fitting.problem import Data, Problem, Start, changed_hidde
 from skrbm.estimators.fitting.settings import penalties_of
 from skrbm.estimators.inference.model import Model, Statistics, fingerprint
 from skrbm.estimators.input.validation import (
+    WeightSums,
     check_parameter,
     check_width,
     floating_type,
+    merged_weight_sums,
+    number_of_rows,
     parameter_shape,
     warn_user,
 )
@@ -113,7 +116,7 @@ def start_fit(problem: Problem) -> Start:
     if problem.resumes:
         origin = _resumed(problem, rng)
     else:
-        origin = _new(problem, problem.statistics, problem.n_observed, rng)
+        origin = _new(problem, problem.statistics, problem.weights, rng)
     machine, data, state, published = origin
     if checkpoint is None:
         data = {**data, **problem.counts, "kurtosis": _kurtosis(problem, machine, data)}
@@ -142,9 +145,12 @@ def start_fit(problem: Problem) -> Start:
 
 
 def _new(
-    problem: Problem, statistics: Statistics, n_observed: Array | float, rng: np.random.Generator
+    problem: Problem, statistics: Statistics, weights: Data, rng: np.random.Generator
 ) -> Origin:
-    """New machine initialized with statistics of the data, and the initial state of training."""
+    """New machine initialized with statistics of the data, and the initial state of training.
+
+    `weights` are the entries of `Start.data` for the weights of the rows of the statistics.
+    """
     model, rbm = problem.model, problem.model.rbm
     # A table has already warned of columns without observed values.
     is_reported = np.isnan(statistics[1]) & rbm._row_format.has_tables
@@ -160,7 +166,7 @@ def _new(
             UserWarning,
         )
     visible = model.base_layer(statistics, is_varying)
-    data = {"first": statistics, "all": statistics, "n_observed": n_observed}
+    data = {"first": statistics, "all": statistics, **weights}
     data |= {"is_varying": is_varying, "least_kurtosis": 0.0}
     if rbm._row_format.has_tables:
         data["table"] = rbm._data["table"]
@@ -314,14 +320,19 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     """
     model, rbm, X = problem.model, problem.model.rbm, problem.X
     before, training = problem.data_before, problem.training_state
-    statistics, width = problem.statistics, X.shape[1]
+    width, weights = X.shape[1], problem.weights
+    statistics: Any = problem.statistics
     seen: Any = before.get("all")
-    n_observed, all_rows = problem.n_observed, statistics
+    all_rows = statistics
     is_as_wide = seen is not None and len(seen[1]) == width
     if is_as_wide:
-        of_observed = before.get("n_observed", seen[0]), *seen[1:]
-        n_observed, *moments = merged_statistics(of_observed, (n_observed, *statistics[1:]))
-        all_rows = seen[0] + statistics[0], *moments
+        sums, observed_weight = _weights_before(before)
+        sums = merged_weight_sums(sums, problem.weight_sums)
+        observed_weight, *moments = merged_statistics(
+            (observed_weight, *seen[1:]), (problem.observed_weight, *statistics[1:])
+        )
+        weights = {"weight_sums": sums, "observed_weight": observed_weight}
+        all_rows = number_of_rows(sums), *moments
     is_varying = before.get("is_varying", True)
     is_known = np.size(is_varying) in (1, width)
     is_varying = not is_known or is_varying | (all_rows[2] > 0)  # constant columns may vary now
@@ -342,12 +353,12 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     else:
         known = model.fill_unobserved_means(statistics)
         data = {**before, "first": known, "all": known}
-    data |= {"n_observed": n_observed, "is_varying": is_varying}
+    data |= {**weights, "is_varying": is_varying}
     is_published = training.get("fingerprint") == fingerprint(model.public)
     if is_published and is_as_wide and problem.checkpoint is None:
         if seen[0] < MIN_SCALE_ROWS and published.visible.bounds(model.moments(all_rows)[1]):
             # The variance bounds were set from too few rows.
-            return _new(problem, all_rows, n_observed, rng)
+            return _new(problem, all_rows, weights, rng)
         late = _with_late_columns(problem, published, data)
         if late is not None:
             published, data["first"] = late
@@ -359,6 +370,13 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         particles = check_parameter(rbm, "h_samples_", 2)
     state["particles"] = particles.astype(machine.dtype)
     return machine, data, state, published
+
+
+def _weights_before(before: Data) -> tuple[WeightSums, Array | float]:
+    """Sums of weights of earlier fits, which older estimators counted as rows of weight one."""
+    n_rows = before["all"][0]
+    observed = before.get("observed_weight", before.get("n_observed", n_rows))
+    return before.get("weight_sums", (n_rows, 1.0)), observed
 
 
 def _with_late_columns(
@@ -378,8 +396,8 @@ def _with_late_columns(
     """
     model, before = problem.model, problem.data_before
     (n_before, mean_before, variance_before), (_, *moments) = before["all"], data["all"]
-    n_before = before.get("n_observed", n_before)
-    is_new = np.less(n_before, MIN_SCALE_ROWS)
+    (total_before, _), observed_before = _weights_before(before)
+    is_new = np.less(n_before * observed_before / total_before, MIN_SCALE_ROWS)
     was_constant = ~is_new & (variance_before == 0) & (problem.statistics[2] > 0)
     present = zip(problem.statistics[1:], moments, strict=True)
     mean, variance = (np.where(was_constant, own, merged) for own, merged in present)
@@ -452,7 +470,7 @@ def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
     if machine.visible.is_signal_fixed or is_left_out:  # the metric does not use it
         return np.full_like(mean, least)
     kurtosis = column_kurtosis(problem.X, mean, variance, problem.sample_weight)
-    share = problem.n_observed / np.maximum(data["n_observed"], np.finfo(np.float64).tiny)
+    share = problem.observed_weight / np.maximum(data["observed_weight"], np.finfo(float).tiny)
     if np.any(share < 1) and np.size(before.get("kurtosis", ())) == len(mean):
         ratio = before["all"][2] / np.where(variance > 0, variance, np.inf)
         kurtosis = share * kurtosis + (1 - share) * ratio**2 * before["kurtosis"]

@@ -33,6 +33,7 @@ from skrbm.estimators.input.array_libraries import to_numpy
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
+WeightSums = tuple[float, float]  # see `weight_sums`
 RANDOM_STATE = ["random_state", np.random.Generator]
 FLOATS = (np.float64, np.float32)
 LIBRARIES = ("skrbm.", "sklearn.")
@@ -231,13 +232,38 @@ def present_rows(X: Any, sample_weight: Array | None, *others: Array) -> tuple[A
     return present, sample_weight[rows], *(other[rows] for other in others)
 
 
-def number_of_rows(sample_weight: Array) -> float:
-    """Effective number of weighted rows.
+def weight_sums(sample_weight: Array) -> WeightSums:
+    """Sum of the weights, and sum of their squares divided by the sum of the weights.
 
     Parameters
     ----------
     sample_weight : ndarray of shape (n_samples,)
         Positive weights.
+
+    Returns
+    -------
+    total, mean_weight : float
+        Sum of the weights, and weighted mean of the weights.
+    """
+    largest = sample_weight.max()
+    shares = sample_weight / largest  # so that squares do not overflow
+    return float(sample_weight.sum()), float(largest * (shares @ shares) / shares.sum())
+
+
+def merged_weight_sums(one: WeightSums, other: WeightSums) -> WeightSums:
+    """`weight_sums` of the union of two sets of rows."""
+    (total_one, mean_one), (total_other, mean_other) = one, other
+    total = total_one + total_other
+    return total, mean_one + total_other / total * (mean_other - mean_one)
+
+
+def number_of_rows(sums: WeightSums) -> float:
+    """Effective number of weighted rows.
+
+    Parameters
+    ----------
+    sums : tuple of two floats
+        Result of `weight_sums`.
 
     Returns
     -------
@@ -250,8 +276,8 @@ def number_of_rows(sample_weight: Array) -> float:
     ----------
     .. [1] Kish (1965), "Survey sampling", Wiley, section 11.7.
     """
-    shares = sample_weight / sample_weight.max()  # so that squares do not overflow
-    return max(float(sample_weight.sum()), float(shares.sum() ** 2 / (shares @ shares)))
+    total, mean_weight = sums
+    return total / min(1.0, mean_weight)
 
 
 def floating_type(X: Any, fallback: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from skrbm.core.numerics import Array
 from skrbm.core.units import Bernoulli, Categorical, Gaussian, Interval, Mixture
-from skrbm.estimators.input.validation import DomainWarning, number_of_rows, warn_user
+from skrbm.estimators.input.validation import DomainWarning, number_of_rows, warn_user, weight_sums
 from skrbm.estimators.tables.encoded import EncodedTable
 from skrbm.estimators.tables.frames import (
     DOUBLE,
@@ -118,7 +118,8 @@ class Table:
         if sample_weight is None:
             counts = np.ones(len(X))
         else:
-            counts = sample_weight * (number_of_rows(sample_weight) / sample_weight.sum())
+            sums = weight_sums(sample_weight)
+            counts = sample_weight * (number_of_rows(sums) / sums[0])
         given = zip(names, columns, given_kinds(names, kinds), strict=True)
         found = zip(*(column_kind(*column, numeric_scale, counts) for column in given), strict=True)
         column_kinds, categories, origin, scale, is_empty, scores = map(list, found)
