@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.impute import MissingIndicator
 from sklearn.utils._param_validation import MissingValues
 from sklearn.utils._set_output import _get_output_config
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.base_rbm import BaseRBM
+from skrbm.estimators.fitting.checkpoint import copy_to_fit
 from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
     COUNT,
@@ -188,7 +189,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self._seed = int(generators(self.random_state, 1)[0].integers(2**31))
             if not self._takes_tables:
                 X = np.ascontiguousarray(X[:, ~self._is_empty])
-            self.estimator_ = clone(self.estimator).set_params(missing="marginalize").fit(X)
+            rbm = copy_to_fit(self.estimator).set_params(missing="marginalize")
+            self.estimator_ = rbm.fit(X)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, OutlierMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, OutlierMixin, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
+from skrbm.estimators.fitting.checkpoint import copy_to_fit
 from skrbm.estimators.inference.missing_values import observed_free_energy
 from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
@@ -156,7 +157,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         with restored_on_error(self):
             validate_data(self, X, skip_check_array=True)
             X, weights = present_rows(X, check_weights(sample_weight, X))
-            rbm = clone(_default(X, weights) if self.estimator is None else self.estimator)
+            rbm = _default(X, weights) if self.estimator is None else copy_to_fit(self.estimator)
             missing = getattr(rbm, "missing", "raise")
             if self.criterion == "free_energy" and missing != "raise":
                 rbm.set_params(missing="raise")  # so that incomplete rows fail before training

@@ -8,7 +8,14 @@ import pytest
 from estimators.instances import bits, draw, learned_bits, new
 from sklearn.base import clone
 
-from skrbm import BernoulliRBM, Checkpoint, RBMClassifier, RBMOutlierDetector, TabularRBM
+from skrbm import (
+    BernoulliRBM,
+    Checkpoint,
+    RBMClassifier,
+    RBMImputer,
+    RBMOutlierDetector,
+    TabularRBM,
+)
 from skrbm.estimators.classifier import default_estimator
 
 pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since version 1.9")
@@ -228,17 +235,44 @@ def test_default_estimators_are_the_same_by_name(tmp_path):
         )
 
 
-def test_a_fit_inside_a_detector_goes_on_with_the_parameters_of_the_user(tmp_path):
-    """Slip: `missing`, which the detector changes during the fit, compared as any other."""
-    X, path = table()[:, 1:2] ** 2, tmp_path / "fit"
-    X = X[~np.isnan(X[:, 0])]
+class Counter:
+    """Callback that counts the passes."""
+
+    n_passes = 0
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context):
+        self.n_passes += 1
+
+
+@pytest.mark.parametrize("kind", ["array", "table"])
+@pytest.mark.parametrize("model", [RBMImputer, RBMOutlierDetector])
+def test_a_fit_inside_another_estimator_is_resumed(model, kind, tmp_path):
+    """Slips: a clone, which forgets the progress; the given estimator changed; `missing`, which both
+    change, compared as any other.
+    """
+    X, path = table(), tmp_path / "fit"
     rbm = TabularRBM(2, n_iter=N_ITER, random_state=0)
-    whole = RBMOutlierDetector(clone(rbm)).fit(X)
-    interrupted = RBMOutlierDetector(rbm.set_callbacks(Checkpoint(path), Killer(3)))
+    if kind == "array":
+        X, rbm = WITH_HOLES, new("bernoulli", n_iter=N_ITER, random_state=0)
+    if model is RBMOutlierDetector:
+        X = X[~np.isnan(X).any(axis=1)]
+    whole = model(clone(rbm)).fit(X)
     with pytest.raises(KilledError):
-        interrupted.fit(X)
-    resumed = joblib.load(path).set_params(warm_start=True, missing="marginalize").fit(X)
-    assert all_bits(resumed) == all_bits(whole.estimator_)
+        model(rbm.set_callbacks(Checkpoint(path), Killer(3))).fit(X)
+    counter = Counter()
+    loaded = joblib.load(path).set_params(warm_start=True).set_callbacks(counter)
+    before = bits(loaded, without={"_skl_callbacks"})
+    for _ in range(2):
+        resumed = model(loaded).fit(X)
+        assert all_bits(resumed.estimator_.set_callbacks()) == all_bits(whole.estimator_)
+        assert bits(loaded, without={"_skl_callbacks"}) == before
+    assert counter.n_passes == 2 * (N_ITER - 3 + 1)  # each fit is a task as well
 
 
 @pytest.mark.parametrize("recipe", ["weights", "classifier", "table", "holes"])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from copy import copy
+from copy import copy, deepcopy
 from numbers import Integral
 from pathlib import Path
 from typing import Any, final
 
 import joblib
+from sklearn.base import clone
 
 from skrbm.estimators.input.validation import write_attributes
 
@@ -27,8 +28,9 @@ class Checkpoint:
     set when the resumed fit ends. Set the callback on an `RBMClassifier` itself, but on the
     `estimator` of an `RBMImputer` or `RBMOutlierDetector`. To resume, load the estimator with
     `joblib.load`, make sure that `warm_start` is True (for an `RBMClassifier`, in its `estimator`,
-    which must not be None), and call `fit` with the same rows and parameters. This fit runs the
-    remaining epochs. Except for the times in `history_`, its result is bit-for-bit equal to the
+    which must not be None), and call `fit` with the same rows and parameters, also of an
+    `RBMImputer` or `RBMOutlierDetector` with the loaded `estimator`. This fit runs the remaining
+    epochs. Except for the times in `history_`, its result is bit-for-bit equal to the
     result of an uninterrupted fit on the same machine. If the checkpoint was saved after the last
     epoch, `fit` runs no further epochs.
 
@@ -155,6 +157,29 @@ class Checkpoint:
             with temporary.open("wb") as file:
                 joblib.dump(kept, file)
             temporary.replace(path)
+
+
+def copy_to_fit(estimator: Any) -> Any:
+    """Copy of an estimator that is to be fitted.
+
+    Parameters
+    ----------
+    estimator : estimator object
+        Estimator of the user, which is not changed.
+
+    Returns
+    -------
+    copied : estimator object
+        Clone, or a copy with all attributes if `warm_start` is True and the estimator contains a
+        checkpoint. The callbacks are shared, as with a clone.
+    """
+    training_state = getattr(estimator, "_training_state", {})
+    if not (getattr(estimator, "warm_start", False) and "checkpoint" in training_state):
+        return clone(estimator)
+    kept = {name: value for name, value in vars(estimator).items() if "callback" not in name}
+    copied = copy(estimator)
+    vars(copied).update(deepcopy(kept))
+    return copied
 
 
 def fixed_settings(owner: Any) -> dict[str, str]:
