@@ -181,6 +181,24 @@ def test_checkpoints_come_every_few_passes_and_are_whole(tmp_path):
     assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
+def test_a_file_keeps_its_link_and_its_permissions(tmp_path):
+    """Slips: a private file that everybody may read after the fit, and a link that is replaced."""
+    path, link = tmp_path / "fit", tmp_path / "link"
+    path.touch(mode=0o600)
+    link.symlink_to(path)
+    new("bernoulli").set_callbacks(Checkpoint(link)).fit(draw("bernoulli"))
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert joblib.load(path).n_iter_ == joblib.load(link).n_iter_
+
+
+def test_equal_values_of_other_types_are_those_of_the_checkpoint(tmp_path):
+    X = draw("bernoulli")
+    kept = killed(new("bernoulli", n_iter=5), tmp_path / "fit", 2, X)
+    kept.set_params(n_iter=np.int64(5), learning_rate=np.float64(kept.learning_rate))
+    assert kept.fit(np.where(X == 0, -0.0, X)).n_iter_ == 5
+
+
 def test_an_interrupted_fit_leaves_the_last_checkpoint(tmp_path):
     """Catches half a pass that replaces whole ones."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from copy import copy, deepcopy
 from numbers import Integral
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 import joblib
+import numpy as np
 from sklearn.base import clone
 
 from skrbm.estimators.input.validation import write_attributes
@@ -38,8 +40,10 @@ class Checkpoint:
     ----------
     path : str or path-like
         File to write, in an existing folder. The file is replaced atomically: if the process is
-        killed while it writes the file, the previous checkpoint is kept. Like every pickle, a
-        checkpoint can run code when it is loaded: only load checkpoints that you trust.
+        killed while it writes the file, the previous checkpoint is kept; a folder named
+        ``.skrbm-...``, which can be deleted, may remain beside it. An existing file keeps its
+        permissions. Like every pickle, a checkpoint can run code when it is loaded: only load
+        checkpoints that you trust.
     every : int, default=1
         Number of epochs between two checkpoints. A checkpoint is also saved after epoch `n_iter`,
         and after the epoch at which `early_stopping` or the schedule "adaptive" ends the fit.
@@ -150,12 +154,14 @@ class Checkpoint:
         kept = copy(fitted_estimator)
         callbacks = [name for name in vars(kept) if "callback" in name]
         write_attributes(kept, dict.fromkeys(callbacks))  # callbacks belong to this process
-        path = Path(self.path).absolute()
+        path = Path(self.path).resolve()  # a link is kept, and its target replaced
         # A file in a new folder has the permissions of other new files, unlike that of `mkstemp`.
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".skrbm-") as folder:
             temporary = Path(folder, path.name)
             with temporary.open("wb") as file:
                 joblib.dump(kept, file)
+            if path.exists():
+                shutil.copymode(path, temporary)
             temporary.replace(path)
 
 
@@ -190,7 +196,7 @@ def fixed_settings(owner: Any) -> dict[str, str]:
         parameters |= {f"estimator__{name}": value for name, value in of_estimator}
         del parameters["estimator"]
     return {
-        name: joblib.hash(value)
+        name: joblib.hash(value.item() if isinstance(value, np.generic) else value)
         for name, value in parameters.items()
         if name.rpartition("__")[2] not in CHANGEABLE
     }

@@ -184,7 +184,8 @@ class Problem(ABC):
         size = max(1, DIGEST_BLOCK // n_columns)
         blocks = (dense(self.X[begin : begin + size]) for begin in range(0, n_rows, size))
         for array in (*blocks, *self.beside_rows):
-            digest.update(np.asarray(array, np.float64).tobytes())
+            plain = np.asarray(array, np.float64) + 0.0  # without negative zeros
+            digest.update(plain.tobytes())
         return n_rows, digest.hexdigest()
 
     @cached_property
