@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def describe() -> dict[str, Any]:
 
 
 def begin(page: str) -> str:
-    """Print what a script asks, and where it runs.
+    """Print what a script asks, and where it runs; or its docstring alone, if asked for help.
 
     Parameters
     ----------
@@ -48,16 +49,14 @@ def begin(page: str) -> str:
     question : str
         Its first line.
     """
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(page)
+        sys.exit()
     question = page.splitlines()[0]
     print(question)
-    print_description()
-    return question
-
-
-def print_description() -> None:
-    """Print one line per fact."""
     for name, value in describe().items():
         print(f"{name:12} {value}")
+    return question
 
 
 def written(name: str) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def run(departure: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    where.print_description()
+    question = where.begin(__doc__)
     tasks = [(departure, seed) for seed in SEEDS for departure in DEPARTURES]
     rows = Parallel(n_jobs=-1)(delayed(run)(*task) for task in tasks)
     rows.sort(key=lambda row: DEPARTURES.index(row["departure"]))
@@ -78,7 +78,7 @@ def main() -> None:
             row.get("test", float("-inf")) for row in rows if row["departure"] == departure
         ]
         print(f"{departure or 'the defaults'!s:70}", *(f"{ll:8.2f}" for ll in likelihoods))
-    path = where.write("ablation", __doc__.splitlines()[0], rows, seconds=SECONDS)
+    path = where.write("ablation", question, rows, seconds=SECONDS)
     print(path.relative_to(where.ROOT))
 
 

@@ -129,12 +129,12 @@ def parse(description: str) -> argparse.Namespace:
 
 def main() -> None:
     options = parse(__doc__.splitlines()[0])
-    print(__doc__.splitlines()[0])
+    question = where.begin(__doc__)
     results = run(CASES, options)
     published_size = options.trials >= 25 and options.updates >= 50_000
     path = where.write(
         "centering" if published_size else "centering_quick",
-        __doc__.splitlines()[0],
+        question,
         results,
         trials=options.trials,
         updates=options.updates,
@@ -145,7 +145,6 @@ def main() -> None:
 
 def run(cases: list[Case], options: argparse.Namespace) -> list[dict[str, Any]]:
     """Results of all trials of some cases, printed as they come."""
-    where.print_description()
     print(f"{options.trials} trials of {options.updates} updates; nats, summed over the rows\n")
     print(
         f"{'data':22} {'algorithm':12} {'best':>8} {'std':>6} {'last':>8} {'target':>8} {'diff':>6}"

@@ -191,7 +191,7 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="quick")
     parser.add_argument("--n-jobs", type=int, default=1)
     arguments = parser.parse_args()
-    where.print_description()
+    question = where.begin(__doc__)
     results: dict[str, Any] = {}
     is_discrete = {}
     for data in data_sets(arguments.size):
@@ -208,7 +208,7 @@ def main() -> None:
     )
     names = {"rare": "clusters_rare", "rare-quick": "clusters_rare", "shapes": "clusters_shapes"}
     name = names.get(arguments.size, "clusters")
-    path = where.write(name, __doc__.splitlines()[0], results, size=arguments.size)
+    path = where.write(name, question, results, size=arguments.size)
     print(path.relative_to(where.ROOT))
 
 

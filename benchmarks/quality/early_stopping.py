@@ -244,7 +244,7 @@ def main() -> None:
     kinds.add_argument("--small", action="store_true")
     kinds.add_argument("--rows", action="store_true")
     chosen = parser.parse_args()
-    where.print_description()
+    where.begin(__doc__)
     if chosen.rows:
         small_tables()
         return

@@ -112,13 +112,13 @@ def of_sources(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def main() -> None:
-    where.print_description()
+    question = where.begin(__doc__)
     rng = np.random.default_rng(0)
     results = {"sources": of_sources(rng), "patches": of_patches(rng)}
     for data, found in results.items():
         for name, value in found.items():
             print(data, name, value, flush=True)
-    path = where.write("gaussian", __doc__.splitlines()[0], results)
+    path = where.write("gaussian", question, results)
     print(path.relative_to(where.ROOT))
 
 

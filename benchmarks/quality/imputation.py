@@ -67,12 +67,10 @@ def trial(table: str, seed: int) -> dict[str, tuple[float, float]]:
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    parser = argparse.ArgumentParser(description=question)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--patterns", type=int, default=5)
     n_patterns = parser.parse_args().patterns
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     print(f"\n{'table':14} {'imputer':18} {'error':>7} {'std':>7} {'seconds':>8}")
     results: dict[str, dict[str, dict[str, float]]] = {}
     for table in TABLES:

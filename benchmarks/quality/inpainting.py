@@ -33,12 +33,10 @@ def neighbours(X: np.ndarray, test: np.ndarray, known: np.ndarray, n: int) -> np
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    parser = argparse.ArgumentParser(description=question)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=1000)
     options = parser.parse_args()
-    print(question)
-    where.print_description()
+    question = where.begin(__doc__)
     X, test = ((images > 127).astype(np.float32) for images in mnist()[::2])
     test = test[: options.images]
     known = np.arange(784) < 392

@@ -37,7 +37,7 @@ RUNS = {
 
 
 def main() -> None:
-    where.print_description()
+    question = where.begin(__doc__)
     train, test = binarized_mnist()
     for name in sys.argv[1:] or RUNS:
         rbm = BernoulliRBM(random_state=0, n_jobs=-1, **RUNS[name])
@@ -51,7 +51,7 @@ def main() -> None:
         else:
             row |= bracket(rbm, test, train)
         print(name, RUNS[name], row, flush=True)
-        path = where.write(f"level_{name}", __doc__.splitlines()[0], row, **RUNS[name])
+        path = where.write(f"level_{name}", question, row, **RUNS[name])
         print(path.relative_to(where.ROOT))
 
 

@@ -46,7 +46,7 @@ def errors(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, y_test: np.ndarray)
 
 
 def main() -> None:
-    where.print_description()
+    question = where.begin(__doc__)
     images, y, images_test, y_test = mnist()
     X, X_test = ((A / 255).astype(np.float32) for A in (images, images_test))
     results = {"pixels": errors(X, y, X_test, y_test)}
@@ -61,7 +61,7 @@ def main() -> None:
         found = errors(rbm.transform(X), y, rbm.transform(X_test), y_test)
         results[name] = {"seconds": seconds, **found}
         print(name, results[name], flush=True)
-    path = where.write("mnist_features", __doc__.splitlines()[0], results, n_iter=N_ITER)
+    path = where.write("mnist_features", question, results, n_iter=N_ITER)
     print(path.relative_to(where.ROOT))
 
 

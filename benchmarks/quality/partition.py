@@ -114,8 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--models", type=int, default=50)
     n_models = parser.parse_args().models
-    print(__doc__.splitlines()[0])
-    where.print_description()
+    question = where.begin(__doc__)
     print(
         f"\n{'units':10} {'direction':9} {'1 se':>5} {'2 se':>5} {'4 se':>5} {'mean error':>11} "
         f"{'mean bound':>11}   (of {n_models} models; nats)"
@@ -140,7 +139,7 @@ def main() -> None:
     print(f"\n784 x 25, exactly: {large['seconds']:.0f} s on two cores, error {large['error']:.1e}")
     path = where.write(
         "partition",
-        __doc__.splitlines()[0],
+        question,
         results,
         models=n_models,
         chains=N_CHAINS,

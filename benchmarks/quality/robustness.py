@@ -89,7 +89,7 @@ def run(X: Any, estimator: type) -> dict[str, Any]:
 
 
 def main() -> None:
-    where.print_description()
+    question = where.begin(__doc__)
     warnings.simplefilter("ignore")
     results = {}
     for name, (X, estimator) in data_sets().items():
@@ -100,7 +100,7 @@ def main() -> None:
             f"skrbm {row['skrbm']:9.2f}  scikit-learn {'-' if theirs is None else f'{theirs:.2f}'}",
             flush=True,
         )
-    path = where.write("robustness", __doc__.splitlines()[0], results)
+    path = where.write("robustness", question, results)
     print(path.relative_to(where.ROOT))
 
 

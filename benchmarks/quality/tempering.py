@@ -21,9 +21,8 @@ CASES = [
 
 
 def main() -> None:
-    question = __doc__.splitlines()[0]
-    options = parse(question)
-    print(question)
+    options = parse(__doc__.splitlines()[0])
+    question = where.begin(__doc__)
     results = run(CASES, options)
     published_size = options.trials >= 25 and options.updates >= 50_000
     path = where.write(

@@ -76,11 +76,11 @@ PARTS = {"grid": grid, "race": race}
 
 
 def main() -> None:
-    where.print_description()
+    question = where.begin(__doc__)
     for name in sys.argv[1:] or PARTS:
         results = PARTS[name](*binarized_mnist())
         print(results)
-        path = where.write(f"time_to_quality_{name}", __doc__.splitlines()[0], results, n_iter=10)
+        path = where.write(f"time_to_quality_{name}", question, results, n_iter=10)
         print(path.relative_to(where.ROOT))
 
 

@@ -111,7 +111,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    if len(sys.argv) > 1:
+    if len(sys.argv) > 2:  # a job in a process of its own
         print(json.dumps(JOBS[sys.argv[1]](Path(sys.argv[2]))))
     else:
         main()
