@@ -30,11 +30,12 @@ class Checkpoint:
     set when the resumed fit ends. Set the callback on an `RBMClassifier` itself, but on the
     `estimator` of an `RBMImputer` or `RBMOutlierDetector`. To resume, load the estimator with
     `joblib.load`, make sure that `warm_start` is True (for an `RBMClassifier`, in its `estimator`,
-    which must not be None), and call `fit` with the same rows and parameters, also of an
-    `RBMImputer` or `RBMOutlierDetector` with the loaded `estimator`. This fit runs the remaining
-    epochs. Except for the times in `history_`, its result is bit-for-bit equal to the
-    result of an uninterrupted fit on the same machine. If the checkpoint was saved after the last
-    epoch, `fit` runs no further epochs.
+    which must not be None), and call `fit` with the same rows, in the same format, and the same
+    parameters. An `RBMImputer` or `RBMOutlierDetector` resumes if its `estimator` is the loaded one.
+    A `Pipeline` with `memory` does not, since it clones its steps. The fit runs the remaining
+    epochs. Except for the times in `history_`, its result is bit-for-bit equal to the result of an
+    uninterrupted fit on the same machine. If the checkpoint was saved after the last epoch, `fit`
+    runs no further epochs.
 
     Parameters
     ----------
