@@ -33,6 +33,9 @@ search = GridSearchCV(
 # %%
 # Held-out scores
 # ---------------
+# The best rate is 3, which is much larger than the default of 0.4. Fits with few updates (here, ten
+# epochs of 450 rows) need a larger rate or more epochs. After 100 epochs, a rate of 0.4 is at least
+# as good as larger ones.
 
 figure, ax = plt.subplots(figsize=(7, 4.2))
 for name, style in (("log-likelihood", "o-"), ("pseudo-likelihood", "s--")):
