@@ -92,7 +92,7 @@ for name, value in accuracy.items():
 # and hidden biases of the RBMs are then copied to these arrays.
 
 
-def accuracy_by_epoch(layers, is_initialised, activation, seed, n_epochs=40):
+def accuracy_by_epoch(layers, is_initialized, activation, seed, n_epochs=40):
     network = MLPClassifier(
         [len(rbm.components_) for rbm in layers],
         activation=activation,
@@ -100,7 +100,7 @@ def accuracy_by_epoch(layers, is_initialised, activation, seed, n_epochs=40):
         random_state=seed,
     )
     network.partial_fit(X[:10], y[:10], classes=np.unique(y))
-    if is_initialised:
+    if is_initialized:
         for i, rbm in enumerate(layers):
             network.coefs_[i][...] = rbm.components_.T
             network.intercepts_[i][...] = rbm.intercept_hidden_
@@ -131,7 +131,7 @@ for name, curve in curves.items():
 # ``MLPClassifier``, is more accurate than all networks of logistic units, although its initial
 # weights are random.
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.2), width_ratios=(1, 1.2))
+figure, (left, right) = plt.subplots(1, 2, figsize=(10.5, 4.8), layout="constrained")
 names = list(accuracy)[::-1]
 left.plot([accuracy[name] for name in names], names, "o")
 left.set(xlabel="test accuracy", title="Features, logistic regression")
@@ -142,6 +142,5 @@ for (name, curve), style in zip(curves.items(), styles, strict=True):
     right.plot(epochs, curve, style, label=name)
 right.set(xlabel="epochs of the network", ylabel="test accuracy", ylim=(0.6, 1))
 right.set_title("Network, mean of three runs")
-right.legend(loc="lower right")
-figure.tight_layout()
+figure.legend(loc="outside lower right", ncols=2)
 plt.show()
