@@ -10,7 +10,7 @@ the receptive fields of neurons in the primary visual cortex.
 # Patches
 # -------
 # The patches are from the two photographs that come with scikit-learn, and contain logarithms of
-# grey values. The mean of each patch is subtracted, and the patch is divided by its standard
+# gray values. The mean of each patch is subtracted, and the patch is divided by its standard
 # deviation. Patches with a very small standard deviation are left out. Then, the patches are
 # whitened: the 25 principal components with the largest variances are scaled to the same variance.
 
@@ -25,8 +25,8 @@ from skrbm import GaussianBernoulliRBM
 SIDE = 8
 patches = []
 for image in load_sample_images().images:
-    grey = np.log1p(image.mean(axis=2).astype(np.float32))
-    patches.append(extract_patches_2d(grey, (SIDE, SIDE), max_patches=10_000, random_state=0))
+    gray = np.log1p(image.mean(axis=2).astype(np.float32))
+    patches.append(extract_patches_2d(gray, (SIDE, SIDE), max_patches=10_000, random_state=0))
 X = np.concatenate(patches).reshape(-1, SIDE * SIDE)
 X -= X.mean(axis=1, keepdims=True)
 X = X[X.std(axis=1) > 0.02]  # without uniform patches, such as the sky

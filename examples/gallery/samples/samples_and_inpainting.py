@@ -25,7 +25,7 @@ rbm = BernoulliRBM(n_components=100, n_iter=60, random_state=0).fit(X[:1500])
 # ----------
 # ``sample`` runs a separate chain for each image. With several temperatures, chains move more
 # easily from one digit to another. The sampled pixels are black or white. The means of the pixels
-# given the means of the hidden units are grey values, which look smoother.
+# given the means of the hidden units are gray values, which look smoother.
 
 states = rbm.sample(10, n_gibbs_steps=500, n_temperatures=10)
 means = rbm.inverse_transform(rbm.transform(states))
