@@ -1,6 +1,6 @@
 """
-Classification with calibrated probabilities
-============================================
+Classification with class probabilities
+=======================================
 
 In ``RBMClassifier``, the label is an additional visible unit. The class probabilities are exact,
 and the model can draw images of a given class.
@@ -33,23 +33,29 @@ print(f"test accuracy {classifier.score(new_X, new_y):.3f}, log-loss {log_loss(n
 # Calibration curve
 # -----------------
 # If probabilities are calibrated, 80 of 100 predictions with a probability of 0.8 are right. Each
-# point shows one tenth of the range of the probabilities, of all classes together.
+# point shows one tenth of the range of the probabilities, of all classes together. Here, the
+# probabilities are not extreme enough: predictions above 0.5 are right more often than their
+# probability says, and most of those below 0.5 less often.
 
 is_label = (new_y[:, None] == classifier.classes_).ravel()
-CalibrationDisplay.from_predictions(is_label, proba.ravel(), n_bins=10, name="RBMClassifier")
+display = CalibrationDisplay.from_predictions(
+    is_label, proba.ravel(), name="RBMClassifier", n_bins=10
+)
+display.ax_.set(xlabel="mean predicted probability", ylabel="fraction of right predictions")
 plt.show()
 
 # %%
 # Samples by class
 # ----------------
-# Gibbs sampling draws the pixels given the label. Each row shows one digit. The plot shows the
-# means of the pixels given the means of the hidden units, which are smoother than the drawn bits.
+# Gibbs sampling draws the pixels given the label. Each row was drawn given one label, from 0 to 9.
+# The plot shows the means of the pixels given the means of the hidden units, which are smoother than
+# the drawn bits.
 
 labels = np.repeat(classifier.classes_, 12)
 samples, _ = classifier.sample(len(labels), labels, n_gibbs_steps=300, random_state=0)
 
 images = classifier.estimator_.inverse_transform(classifier.transform(samples))
-figure, axes = plt.subplots(10, 12, figsize=(6, 5))
+figure, axes = plt.subplots(10, 12, figsize=(6, 5), layout="constrained")
 for ax, image in zip(axes.flat, images, strict=True):
     ax.imshow(image.reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
     ax.axis("off")
