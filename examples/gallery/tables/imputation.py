@@ -55,6 +55,8 @@ print(f"90 % intervals contain {100 * is_covered.mean():.0f} % of the true value
 # %%
 # Imputed and true values
 # -----------------------
+# The intervals are slightly too narrow: 300 epochs are many for 178 rows. After 30 epochs, 92 % of
+# the intervals contain the true value, but the root mean square error is 0.83 instead of 0.77.
 
 figure, ax = plt.subplots(figsize=(6, 5))
 shown = rng.choice(is_missing.sum(), 120, replace=False)
