@@ -24,7 +24,9 @@ X, unseen = X[:1500], X[1500:]
 
 # %%
 # The learning rate depends on the total number of epochs, so each point of a curve is a separate
-# fit.
+# fit. In this example, averaging alone is sufficient: with averaged parameters, the constant rate is
+# as good as the decreasing one after 100 epochs, and better in short fits, by up to 1.4 nats after 3
+# epochs. Without averaging, the constant rate loses about 1 nat after 100 epochs.
 
 lengths = [1, 3, 10, 30, 100]
 plans = {
