@@ -25,15 +25,15 @@ rng = np.random.default_rng(0)
 pairs = np.transpose(np.triu_indices(n_sites, 2))
 contacts = rng.choice(pairs, n_contacts, replace=False)
 fields = rng.normal(size=(n_sites, len(letters)))
-neighbours = {}
+neighbors = {}
 for i, j in contacts:
     coupling = rng.normal(0, 1.5, (len(letters), len(letters)))
-    neighbours.setdefault(i, []).append((j, coupling.T))
-    neighbours.setdefault(j, []).append((i, coupling))
+    neighbors.setdefault(i, []).append((j, coupling.T))
+    neighbors.setdefault(j, []).append((i, coupling))
 codes = rng.integers(len(letters), size=(n_rows, n_sites))
 for _ in range(20):
     for i in range(n_sites):
-        log_weights = fields[i] + sum(own[codes[:, j]] for j, own in neighbours.get(i, ()))
+        log_weights = fields[i] + sum(own[codes[:, j]] for j, own in neighbors.get(i, ()))
         codes[:, i] = np.argmax(log_weights + rng.gumbel(size=(n_rows, len(letters))), axis=1)
 
 dtype = pd.CategoricalDtype(letters)
@@ -46,6 +46,11 @@ X.head()
 # ``read_fasta`` reads such a table from a file. Real families contain groups of similar sequences,
 # whose influence ``sequence_weights`` reduces. The simulated family has no such groups.
 # ``effective_couplings`` marginalizes over the hidden units.
+#
+# The fit warns of overfitting: the log-likelihood of new sequences is expected to be much lower than
+# that of the training sequences. The contacts are nevertheless found. With ``l2=10 / n_rows``, the
+# fit does not warn, but 19 instead of 20 of the highest scores are contacts. Use such a penalty if
+# you need likelihoods or samples of the model.
 
 weights = sequence_weights(X)
 print(f"effective number of sequences: {weights.sum():.0f} of {n_rows}")
@@ -73,8 +78,9 @@ axes[0].scatter(
     contacts[:, 1] + 1, contacts[:, 0] + 1, s=60, facecolors="none", edgecolors="tab:red"
 )
 axes[0].set(title="contact scores, nats", xlabel="site", ylabel="site")
-axes[1].plot(scores["score"].head(60), ".", color="lightgray")
-axes[1].plot(np.flatnonzero(found), best["score"][found], ".", label="contacts")
+ranks = np.arange(1, 61)
+axes[1].plot(ranks, scores["score"].head(60), ".", color="lightgray", label="other pairs")
+axes[1].plot(np.flatnonzero(found) + 1, best["score"][found], ".", label="contacts")
 axes[1].set(title="scores in order", xlabel="rank", ylabel="score, nats")
 axes[1].legend()
 plt.show()
@@ -83,10 +89,11 @@ plt.show()
 # Sequence logo of a hidden unit
 # ------------------------------
 # The logo shows the hidden unit with the largest weight norm, at the ten sites with the largest
-# weight norms. Letters above zero increase the probability that the unit is on.
+# weight norms. Letters above zero increase the probability that the unit is on. The gap "-" is drawn
+# as a solid block.
 
 strongest = np.argmax(np.linalg.norm(rbm.components_, axis=1))
-LogoDisplay.from_estimator(rbm, strongest, n_columns=10)
+LogoDisplay.from_estimator(rbm, strongest, n_columns=10).ax_.set_xlabel("site")
 plt.show()
 
 # %%
