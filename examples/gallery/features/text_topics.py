@@ -50,7 +50,9 @@ activation = rbm.transform(X)
 # Words and subpackages of each hidden unit
 # -----------------------------------------
 # Each unit is labeled with the five words whose frequency increases by the largest factor if the
-# unit is on. The plot shows the mean activation of each unit over the texts of each subpackage.
+# unit is on. The plot shows the mean activation of each unit over the texts of each subpackage. A
+# unit that is on for most texts, such as the last one, is labeled with rare words: only few of these
+# texts contain them, but almost no other texts do.
 
 share = np.array([activation[labels == i].mean(axis=0) for i in range(len(packages))])
 with_unit = (activation.T @ X) / activation.sum(axis=0)[:, None]
