@@ -17,11 +17,10 @@ panels = {
     "correlations": correlations,
     "effective couplings": effective_couplings(rbm).pairs,
 }
-figure, axes = plt.subplots(1, 2, figsize=(8, 3.4))
+figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
 for ax, (title, matrix) in zip(axes, panels.items(), strict=True):
     limit = np.abs(matrix).max()
     image = ax.imshow(matrix, cmap="RdBu_r", vmin=-limit, vmax=limit)
     ax.set(title=title, xlabel="spin", ylabel="spin")
     figure.colorbar(image, ax=ax)
-figure.suptitle("A chain: each spin acts on its neighbours only")
-figure.tight_layout()
+figure.suptitle("A chain: each spin acts on its neighbors only")

@@ -46,7 +46,8 @@ print(f"root mean square error of a coupling: {error:.3f}")
 figure, axes = plt.subplots(1, 3, figsize=(9, 3), layout="constrained")
 titles = "correlations", "couplings of the model", "true couplings"
 for ax, matrix, title in zip(axes, (correlations, pairs, true), titles, strict=True):
-    image = ax.imshow(matrix, cmap="RdBu", vmin=-0.6, vmax=0.6)
-    ax.set(title=title, xticks=[], yticks=[])
+    image = ax.imshow(matrix, cmap="RdBu_r", vmin=-0.6, vmax=0.6)
+    ax.set(title=title, xlabel="spin", xticks=range(0, n, 2))
+axes[0].set_ylabel("spin")
 figure.colorbar(image, ax=axes, shrink=0.8)
 plt.show()
