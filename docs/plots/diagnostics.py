@@ -14,4 +14,5 @@ for ax, n_rows, n_iter, title in (
     rbm = BernoulliRBM(30, n_iter=n_iter, random_state=0).fit(X[:n_rows])
     FreeEnergyDisplay.from_estimator(rbm, X[:n_rows], X[1500:], ax=ax)
     ax.set_title(title)
+    ax.set_ylim(top=1.3 * ax.get_ylim()[1])  # room for the legend
 figure.tight_layout()

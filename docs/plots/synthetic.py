@@ -17,6 +17,6 @@ for ax, (title, rows) in zip(
 ):
     for name, group in rows.groupby("cultivar", observed=True):
         ax.scatter(group["flavanoids"], group["color_intensity"], s=12, alpha=0.7, label=name)
-    ax.set(title=title, xlabel="flavanoids", ylabel="colour intensity")
+    ax.set(title=title, xlabel="flavanoids", ylabel="color intensity")
 axes[1].legend()
 figure.tight_layout()

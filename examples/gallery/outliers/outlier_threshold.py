@@ -23,8 +23,8 @@ zeros, new_zeros = train_test_split(X[y == 0] / 16, test_size=0.3, random_state=
 sixes = X[y == 6] / 16
 
 detector = RBMOutlierDetector(contamination=0.05).fit(zeros)
-print(f"new zeros labelled as outliers: {(detector.predict(new_zeros) == -1).mean():.2f}")
-print(f"sixes labelled as outliers: {(detector.predict(sixes) == -1).mean():.2f}")
+print(f"new zeros labeled as outliers: {(detector.predict(new_zeros) == -1).mean():.2f}")
+print(f"sixes labeled as outliers: {(detector.predict(sixes) == -1).mean():.2f}")
 
 # %%
 # Histograms of the free energies

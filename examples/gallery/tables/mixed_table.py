@@ -23,7 +23,7 @@ wine = load_wine(as_frame=True)
 table = wine.data[["alcohol", "flavanoids", "proline", "hue"]].copy()
 table["cultivar"] = pd.Categorical.from_codes(wine.target, ["Barolo", "Grignolino", "Barbera"])
 strength = pd.cut(wine.data["color_intensity"], [0, 3, 6, 20], labels=["light", "ruby", "deep"])
-table["colour"] = strength
+table["color"] = strength
 rng = np.random.default_rng(0)
 order = rng.permutation(len(table))
 train, unseen = table.iloc[order[:120]], table.iloc[order[120:]]
