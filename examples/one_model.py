@@ -45,22 +45,21 @@ def main():
     free_energy = rbm.free_energy(unseen)
     anomalous = unseen[np.argsort(free_energy)[-12:]].astype(float)
 
-    figure, axes = plt.subplots(1, 4, figsize=(12, 2.9))
+    figure, axes = plt.subplots(1, 4, figsize=(12, 2.75), layout="constrained")
     panels = [
         ("transform: 12 hidden units\n(weights; red switches on)", weights, "RdBu_r"),
         ("sample: new images\n(probabilities of the pixels)", samples, "gray"),
         ("inpaint: upper half given,\ncompleted, and the truth", pairs, "gray"),
         ("free_energy: the 12 least\nlikely of 297 new images", anomalous, "gray"),
     ]
-    for ax, (title, images, colours) in zip(axes, panels, strict=True):
+    for ax, (title, images, colors) in zip(axes, panels, strict=True):
         limit = 0.8 * np.abs(images[np.isfinite(images)]).max()
-        low, high = (-limit, limit) if colours == "RdBu_r" else (0, 1)
-        colours = plt.get_cmap(colours).with_extremes(bad="lightsteelblue")
-        ax.imshow(tiled(images, 4), cmap=colours, vmin=low, vmax=high)
+        low, high = (-limit, limit) if colors == "RdBu_r" else (0, 1)
+        colors = plt.get_cmap(colors).with_extremes(bad="lightsteelblue")
+        ax.imshow(tiled(images, 4), cmap=colors, vmin=low, vmax=high)
         ax.set_title(title, fontsize=12)
         ax.axis("off")
-    figure.tight_layout()
-    figure.savefig(options.picture, dpi=110)
+    figure.savefig(options.picture, dpi=110, bbox_inches="tight")
     print(f"Picture: {options.picture}")
 
 
