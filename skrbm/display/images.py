@@ -25,16 +25,16 @@ MIN_WEIGHT_SHARE = 0.05  # smallest scale of a unit, relative to the largest abs
 
 @final
 class ComponentsDisplay(Display):
-    """Weights of the hidden units as images, with a separate grey or color scale for each unit.
+    """Weights of the hidden units as images, with a separate gray or color scale for each unit.
 
     The weights of a unit are divided by its scale, which is its largest absolute weight, but at
     least a twentieth of the largest absolute weight of all plotted units. Unused units, whose
-    weights are nearly zero, are therefore grey.
+    weights are nearly zero, are therefore gray.
 
     Parameters
     ----------
     images : ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Weights. In each image, zero is grey, and weights equal to plus and minus the scale are
+        Weights. In each image, zero is gray, and weights equal to plus and minus the scale are
         white and black. In color images, the three channels have the same scale.
     n_columns : int, default=None
         Number of images in a row. If None, there are about as many rows as columns.
@@ -68,8 +68,8 @@ class ComponentsDisplay(Display):
         estimator : BernoulliRBM, SpinRBM or GaussianBernoulliRBM
             Fitted estimator.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Shape of the grey or color images whose pixels are the features. If None, the images
-            are square and grey.
+            Shape of the gray or color images whose pixels are the features. If None, the images
+            are square and gray.
         n_images : int, default=100
             Largest number of hidden units to plot. The units with the largest weight norms are
             plotted, in descending order.
@@ -127,7 +127,7 @@ class SamplesDisplay(Display):
     Parameters
     ----------
     rows : dict of str to ndarray of shape (n_images, height, width) or (n_images, height, width, 3)
-        Images of each row, with the label of the row as key. Missing pixels are NaN. The grey or
+        Images of each row, with the label of the row as key. Missing pixels are NaN. The gray or
         color scale covers the range of the values of all images.
 
     Attributes
@@ -173,8 +173,8 @@ class SamplesDisplay(Display):
             Mask of the observed features. If it is given, two further rows of images are plotted:
             the observed features alone, and the result of `inpaint` with ``method="mean"``.
         image_shape : tuple of (height, width) or (height, width, 3), default=None
-            Shape of the grey or color images whose pixels are the features. If None, the images
-            are square and grey.
+            Shape of the gray or color images whose pixels are the features. If None, the images
+            are square and gray.
         n_images : int, default=10
             Number of samples, and largest number of rows of `X` that are plotted.
         n_gibbs_steps : int, default=1000
@@ -296,7 +296,7 @@ def _renewed(X: Any, values: Array) -> Any:
 
 
 def _show(ax: Any, mosaic: Array, low: float, high: float) -> Any:
-    """Draw a mosaic in grey or color, in which pixels that are NaN are light blue."""
+    """Draw a mosaic in gray or color, in which pixels that are NaN are light blue."""
     from matplotlib import colormaps, colors
 
     if mosaic.ndim == 2:

@@ -154,7 +154,7 @@ class BaseRBM(
     shuffle : bool
         Shuffle the rows in every epoch.
     draw_states : bool
-        Treatment of values between the two states of a unit, such as grey pixels. If True, binary
+        Treatment of values between the two states of a unit, such as gray pixels. If True, binary
         states with these values as means are drawn in every epoch. If False, the values themselves
         are used as states, as in scikit-learn. With sparse `X`, and for rows with a value outside
         the range of the states, no states are drawn. In rows with drawn states and missing values,

@@ -22,7 +22,7 @@ class BernoulliRBM(BaseRBM):
 
     for binary hidden units, where :math:`W` is the transpose of `components_`, :math:`a` is
     `intercept_visible_` and :math:`b` is `intercept_hidden_` [6]_. By default, training interprets
-    values between 0 and 1, such as grey pixels, as probabilities of the state 1 (see
+    values between 0 and 1, such as gray pixels, as probabilities of the state 1 (see
     `draw_states`). The class replaces ``sklearn.neural_network.BernoulliRBM``: parameters, methods
     and fitted attributes have the same names, but some defaults and the training differ.
 

@@ -49,7 +49,7 @@ from skrbm.core.training.optimizer import OPTIMIZERS
 from skrbm.core.training.parts.average import Average, averaged
 from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.damping import Damping
-from skrbm.core.training.parts.grey_values import GreyValues
+from skrbm.core.training.parts.gray_values import GrayValues
 from skrbm.core.training.parts.guard import Guard
 from skrbm.core.training.parts.hidden_scale import HiddenScale
 from skrbm.core.training.parts.jump_to_data import JumpToData
@@ -335,7 +335,7 @@ def test_parts_of_training_run_on_the_device_to_their_end(case, algorithm, seed,
     preconditioner = Preconditioner()
     parts = (
         Guard(),
-        GreyValues(),
+        GrayValues(),
         JumpToData(phase.n_temperatures),
         Damping(preconditioner),
         Average(),

@@ -342,18 +342,18 @@ def test_values_between_states_are_the_means_of_draws(units, rng):
 
 
 def test_values_that_are_not_states_have_to_be_drawn(units, rng):
-    # Slips: states that are drawn again; a grey value in the last block of rows that is not seen.
+    # Slips: states that are drawn again; a gray value in the last block of rows that is not seen.
     states = np.tile(units.sample(np.zeros((3, units.n_columns)), rng), (5000, 1))
     assert not units.has_means(states)
-    grey = np.where(np.arange(len(states))[:, None] == len(states) - 1, 0.3, states)
+    gray = np.where(np.arange(len(states))[:, None] == len(states) - 1, 0.3, states)
     parts = getattr(units, "parts", [units])
-    assert units.has_means(grey) == any(isinstance(part, (Bernoulli, Spin)) for part in parts)
+    assert units.has_means(gray) == any(isinstance(part, (Bernoulli, Spin)) for part in parts)
 
 
 @pytest.mark.parametrize("kind", [Bernoulli, Spin])
 @pytest.mark.parametrize("n_rows", [10, 5000])
 def test_means_that_are_rounded_beyond_the_states_are_drawn(kind, n_rows, rng):
-    # Slip: a maximum of 1.0000000000000002, as MinMaxScaler makes, that keeps a mini-batch grey.
+    # Slip: a maximum of 1.0000000000000002, as MinMaxScaler makes, that keeps a mini-batch gray.
     low, high = kind.support.values
     for dtype in (np.float32, np.float64):
         values = np.full((n_rows, 2), (low + high) / 2, dtype=dtype)

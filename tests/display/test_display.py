@@ -92,7 +92,7 @@ def test_components_are_shown_by_length_each_on_its_own_scale(rbm):
     assert display.image_.get_clim() == (-1, 1)
 
 
-def test_dead_units_are_grey():
+def test_dead_units_are_gray():
     """Seen to fail with a scale for each of them, which shows noise as speckle."""
     images = np.random.default_rng(0).normal(size=(3, 4, 4))
     images[2] *= 1e-3
@@ -352,10 +352,10 @@ def test_pictures_have_titles_and_units_and_keep_those_that_are_there(rbm, table
 
 @pytest.mark.parametrize("kind", ["components", "samples"])
 def test_lines_between_images_have_a_colour_that_no_pixel_has(rbm, kind):
-    """Seen to fail with the plain grey scale, where a line is as white as a pixel."""
+    """Seen to fail with the plain gray scale, where a line is as white as a pixel."""
     image = DISPLAYS[kind](rbm).image_
     line = image.cmap(np.ma.masked_invalid([np.nan]))[0]
-    assert len(set(line[:3])) > 1, "a line is grey"
+    assert len(set(line[:3])) > 1, "a line is gray"
     assert np.isnan(np.ma.filled(image.get_array(), np.nan)[8]).all()
 
 

@@ -244,18 +244,18 @@ def test_scorer_is_the_mean_likelihood_also_behind_a_pipeline(kind):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_scorer_warns_of_grey_rows(form):
+def test_scorer_warns_of_gray_rows(form):
     """Their scores are no log-probabilities: they were above zero, in silence.
 
     Slip: rows of which most are bits taken for bits.
     """
     rbm = BernoulliRBM(2, n_iter=1, random_state=0).fit(np.eye(6))
-    grey = np.eye(6)
-    grey[3, 3] = 0.5
+    gray = np.eye(6)
+    gray[3, 3] = 0.5
     with pytest.warns(DomainWarning, match=r"values other than 0 and 1.*X > 0\.5, 1, 0\)"):
-        log_likelihood_scorer(make_pipeline(rbm), form(grey))
+        log_likelihood_scorer(make_pipeline(rbm), form(gray))
     log_likelihood_scorer(rbm, form(np.eye(6)))
-    log_likelihood_scorer(GaussianBernoulliRBM(2, n_iter=1).fit(np.eye(6)), grey)
+    log_likelihood_scorer(GaussianBernoulliRBM(2, n_iter=1).fit(np.eye(6)), gray)
 
 
 @pytest.mark.slow
@@ -365,7 +365,7 @@ def test_a_likelihood_above_one_is_warned_of():
         warnings.simplefilter("error")
         rbm.log_likelihood(X, exact)
         rbm.log_likelihood(np.repeat(X, 50, axis=0), float(exact))
-        rbm.log_likelihood(0.8 * X + 0.1, exact)  # grey
+        rbm.log_likelihood(0.8 * X + 0.1, exact)  # gray
     low = LogPartition(float(exact) - 15, 0.01, "ais", 100, 1000, 99.9)
     for value, advice in ((low, "reverse_ais"), (float(low), "log-partition of this model")):
         with pytest.warns(AnnealingWarning, match=f"sum to more than one.*{advice}"):
@@ -438,7 +438,7 @@ def test_scores_of_wide_laws_take_bounded_memory():
 
 def test_rows_are_at_most_certain():
     # Slips: probabilities above one by the errors of annealing, of sums over missing values, or of
-    # single precision; grey rows, whose scores are no probabilities, at zero.
+    # single precision; gray rows, whose scores are no probabilities, at zero.
     rbm = BernoulliRBM(1)
     rbm.components_, rbm.intercept_hidden_ = np.zeros((1, 3)), np.zeros(1)
     rbm.intercept_visible_ = np.array([18823.38258227, -5407.73412096, 13899.71729008])

@@ -116,15 +116,15 @@ def test_every_model_learns_from_holes(kind):
 
 
 @pytest.mark.slow
-def test_rows_with_grey_values_and_holes_say_nothing_of_ties():
-    """Two features are equal where both are known; elsewhere one is grey and the other missing.
+def test_rows_with_gray_values_and_holes_say_nothing_of_ties():
+    """Two features are equal where both are known; elsewhere one is gray and the other missing.
 
-    Catches draws of what is missing that are given grey means and not the states that are learned.
+    Catches draws of what is missing that are given gray means and not the states that are learned.
     """
     bits = np.repeat([[0.0, 0.0], [1.0, 1.0]], 250, axis=0)
-    grey = np.tile([0.5, np.nan], (500, 1))
+    gray = np.tile([0.5, np.nan], (500, 1))
     rbm = BernoulliRBM(2, algorithm="exact", n_iter=60, missing="marginalize", random_state=0)
-    p_untied = np.exp(rbm.fit(np.concatenate([bits, grey])).log_likelihood([[0, 1], [1, 0]]))
+    p_untied = np.exp(rbm.fit(np.concatenate([bits, gray])).log_likelihood([[0, 1], [1, 0]]))
     assert p_untied.sum() < 0.1
 
 

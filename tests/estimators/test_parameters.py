@@ -231,5 +231,5 @@ def test_a_subclass_has_the_defaults_of_parameters_that_it_does_not_take():
 
     np.testing.assert_array_equal(ShortestRBM().fit(X).components_, whole.components_)
     # Slip: states that are drawn by a machine without the parameter.
-    grey = BernoulliRBM(4, n_iter=2, random_state=0, draw_states=False).fit(X / 2)
-    np.testing.assert_array_equal(ShortRBM().fit(X / 2).components_, grey.components_)
+    gray = BernoulliRBM(4, n_iter=2, random_state=0, draw_states=False).fit(X / 2)
+    np.testing.assert_array_equal(ShortRBM().fit(X / 2).components_, gray.components_)

@@ -147,20 +147,20 @@ def test_precisions_agree_over_a_hundred_updates(kind, optimizer):
 
 @pytest.mark.parametrize("algorithm", ["cd", "pcd"])
 @pytest.mark.parametrize("kind", ["bernoulli", "spin"])
-def test_grey_values_are_drawn_as_states_unless_they_are_means(kind, algorithm):
+def test_gray_values_are_drawn_as_states_unless_they_are_means(kind, algorithm):
     # Slips: drawn once for all passes, drawn though draw_states is False, sparse rows drawn, random
     # numbers taken for rows that are states, values outside drawn.
     rng = np.random.default_rng(0)
-    grey = rng.uniform(-1 if kind == "spin" else 0, 1, (40, 6))
+    gray = rng.uniform(-1 if kind == "spin" else 0, 1, (40, 6))
     options = {"algorithm": algorithm, "n_iter": 3, "random_state": 0, "check_input": "ignore"}
 
     def learned(X, draw_states):
         return new(kind, 4, **options, draw_states=draw_states).fit(X)
 
-    for X in (np.where(grey > 0.5, 1.0, grey.min().round()), sp.csr_array(grey), grey + 2):
+    for X in (np.where(gray > 0.5, 1.0, gray.min().round()), sp.csr_array(gray), gray + 2):
         assert_same_arrays(learned(X, True), learned(X, False))
-    drawn, seen = learned(grey, True), []
-    assert (drawn.components_ != learned(grey, False).components_).any()
+    drawn, seen = learned(gray, True), []
+    assert (drawn.components_ != learned(gray, False).components_).any()
     batches = Trainer.update
 
     def update(self, machine, state, v, *args):
@@ -168,13 +168,13 @@ def test_grey_values_are_drawn_as_states_unless_they_are_means(kind, algorithm):
         batches(self, machine, state, v, *args)
 
     with mock.patch.object(Trainer, "update", update):
-        rbm = new(kind, 4, **options, shuffle=False, batch_size=40).fit(grey)
+        rbm = new(kind, 4, **options, shuffle=False, batch_size=40).fit(gray)
     assert np.isin(seen, rbm._visible_type.support.values).all()
     assert (seen[0] != seen[1]).any()
 
 
 @pytest.mark.slow
-def test_drawn_grey_values_leave_no_hidden_unit_dead():
+def test_drawn_gray_values_leave_no_hidden_unit_dead():
     X = load_digits().data / 16
     means, draws = (
         BernoulliRBM(128, n_iter=30, draw_states=on, random_state=0).fit(X).transform(X)

@@ -32,7 +32,7 @@ def pseudo_likelihood(
 
     Each conditional distribution is normalized by a sum of :math:`e^{-F}` over the values of the
     unit, where :math:`F` is the free energy. For a continuous unit, the sum is over its atoms, if
-    any, and the nodes of a quadrature. For fractional states of a discrete unit, such as grey
+    any, and the nodes of a quadrature. For fractional states of a discrete unit, such as gray
     pixels, the values are given by `Units.conditional_values`.
 
     Parameters
@@ -243,7 +243,7 @@ class _Rows:
             is_value = (states == values[:, None, :, None]).all(axis=2)
             is_other, index = ~is_value.any(axis=0), is_value.argmax(axis=0)
             log_probability += self._from_pairs(units, columns, values, index)
-        for k in np.flatnonzero(is_other.any(axis=1)):  # continuous units and grey values
+        for k in np.flatnonzero(is_other.any(axis=1)):  # continuous units and gray values
             rows, unit = np.flatnonzero(is_other[k]), self._machine.visible.take(units[k])
             current = states[k][:, rows].T
             log_probability[k, rows] = self._from_all_values(unit, columns[k], current, rows)
@@ -286,7 +286,7 @@ class _Rows:
         chosen = np.take_along_axis(log_weight, index[None], axis=0)[0]
         log_probability = np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
         is_state = (states == unit.unit_states(0, index)).all(axis=1)
-        others = np.flatnonzero(~is_state)  # such as grey values
+        others = np.flatnonzero(~is_state)  # such as gray values
         if len(others):
             log_probability[others] = self._from_all_values(
                 unit, columns, states[others], rows[others]

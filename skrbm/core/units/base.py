@@ -417,7 +417,7 @@ class Units(ABC):
         """Values over which the distribution of a layer of one unit is summed or integrated.
 
         For a discrete unit, these are all states. If the current values are fractional, such as
-        grey pixels, two-state units return these values and their mirror images. Categorical units
+        gray pixels, two-state units return these values and their mirror images. Categorical units
         return all cyclic shifts of their columns. For a continuous unit, the values are its
         atoms, if any, and the nodes of a quadrature. The relative error of the quadrature is below
         1e-9, apart from rounding, for every field between `low` and `high`.

@@ -247,7 +247,7 @@ class TwoStateUnits(LinearUnits):
         return like(np.array(self.support.values, dtype=self.bias.dtype)[digits], self.bias)
 
     def conditional_values(self, states: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        # A value between the states, such as a grey pixel, is paired with its mirror image.
+        # A value between the states, such as a gray pixel, is paired with its mirror image.
         return np.stack([states, 2 * self.middle - states]), np.zeros(
             (1, 1), states.dtype, like=states
         )

@@ -15,7 +15,7 @@ from skrbm.core.training.part import Part
 from skrbm.core.training.parts.average import Average
 from skrbm.core.training.parts.constraints import Constraints
 from skrbm.core.training.parts.damping import Damping
-from skrbm.core.training.parts.grey_values import GreyValues
+from skrbm.core.training.parts.gray_values import GrayValues
 from skrbm.core.training.parts.guard import Guard
 from skrbm.core.training.parts.hidden_scale import HiddenScale
 from skrbm.core.training.parts.jump_to_data import (
@@ -98,10 +98,10 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     has_chains = PERSISTENT_CHAINS in phases.offers
     hidden_scale = HiddenScale(preconditioner, not is_visible_unbounded, has_chains)
     # Rows that are not an array are checked in each mini-batch.
-    may_be_grey = rbm.draw_states and (not is_array(rows) or machine.visible.has_means(rows))
+    may_be_gray = rbm.draw_states and (not is_array(rows) or machine.visible.has_means(rows))
     parts: tuple[Part, ...] = (
         Guard(start.dtype),
-        *([GreyValues()] if may_be_grey else ()),
+        *([GrayValues()] if may_be_gray else ()),
         _jumps(start.phase.n_temperatures, rbm._left_out),
         *([hidden_scale] if is_hidden_unbounded else ()),
         Damping(preconditioner, optimizer.momentum_gain),

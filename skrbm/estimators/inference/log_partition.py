@@ -288,7 +288,7 @@ def are_states(X: Any, values: tuple[float, ...], *, allow_nan: bool) -> Array:
     return np.concatenate([test(v[rows]).all(axis=1) for rows in row_blocks(v)])
 
 
-def warn_if_grey(X: Any, values: tuple[float, ...]) -> None:
+def warn_if_gray(X: Any, values: tuple[float, ...]) -> None:
     """Warn if rows have values other than the states of the units, and thus no probability.
 
     At most `MAX_BOUND_ROWS` rows are checked. Missing values, which are NaN, are ignored. Nothing

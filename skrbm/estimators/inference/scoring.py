@@ -19,7 +19,7 @@ from skrbm.estimators.inference.log_partition import (
     AUTO_TEMPERATURES,
     anneal,
     are_states,
-    warn_if_grey,
+    warn_if_gray,
     warn_if_too_likely,
 )
 from skrbm.estimators.inference.missing_values import average_over_draws, observed_free_energy
@@ -180,7 +180,7 @@ class LikelihoodMixin(ModelMixin):
         r"""Compute the log-likelihood of each row, :math:`\log p(v) = -F(v) - \log Z`.
 
         For real-valued visible units, the result is a log-density. Values between the states of
-        discrete units, such as grey pixels, have an energy but no probability.
+        discrete units, such as gray pixels, have an energy but no probability.
 
         For a row with missing values, the result is the log-likelihood of its observed values,
         :math:`\log p(v_o) = \log \sum_{v_m} p(v_o, v_m)`, and 0 if all values are missing. The sum
@@ -225,7 +225,7 @@ class LikelihoodMixin(ModelMixin):
             If the probabilities of the distinct complete rows sum to more than one, and the
             logarithm of their sum exceeds five standard errors of `log_partition`. In that case,
             `log_partition` is too low: if it was estimated, the chains missed modes of the model.
-            The sum is over at most 10,000 rows of `X`, and rows with grey values are ignored. It is
+            The sum is over at most 10,000 rows of `X`, and rows with gray values are ignored. It is
             not computed for tables and real numbers. If `log_partition` is None, the method
             `log_partition` may also warn. A further warning is issued if few of the annealed chains
             of a row with missing values contribute to its estimate.
@@ -443,7 +443,7 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     Warns
     -----
     DomainWarning
-        If `X` has values other than the two states of the units, such as grey values. At most
+        If `X` has values other than the two states of the units, such as gray values. At most
         10,000 rows are checked.
     AnnealingWarning
         If the estimate of the partition function fails a check of the methods `log_partition` or
@@ -468,6 +468,6 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
     rows = model_of(estimator).check_X(to_numpy(X), missing=True)
-    warn_if_grey(rows, estimator._visible_type.support.values)
+    warn_if_gray(rows, estimator._visible_type.support.values)
     log_partition = estimator.log_partition(n_temperatures="auto")
     return float(to_numpy(estimator.log_likelihood(X, log_partition)).mean(dtype=np.float64))

@@ -71,7 +71,7 @@ def test_shortfall_is_close_however_many_hidden_units(kind, rng):
     assert expected - 1 < found < expected + 0.1
 
 
-def test_grey_rows_stand_for_the_states_that_they_are_means_of(rng):
+def test_gray_rows_stand_for_the_states_that_they_are_means_of(rng):
     # Slip: free energies of the means, which are at least those that the states have on average.
     p = oracles.random_parameters("bernoulli", 12, 30, rng, scale=1.5)
     machine, layer = machine_from(p), visible_layer(uncoupled_like(p, rng))

@@ -67,7 +67,7 @@ def test_pseudo_likelihood_is_the_sum_of_conditionals(p, few_values, monkeypatch
 
 @pytest.mark.parametrize("kind", TWO_STATE)
 def test_a_row_does_not_matter_to_the_score_of_another(kind, seed, monkeypatch):
-    # Slip: one grey row in a block, for which all others take its way, slower and less exact.
+    # Slip: one gray row in a block, for which all others take its way, slower and less exact.
     p = model((kind, 4, 3, 0), seed)
     machine, asked, of_any = machine_from(p), [], pseudo._Rows._from_all_values
     v = np.ones((5, 4))
@@ -101,7 +101,7 @@ def test_pseudo_likelihood_of_extreme_models_is_finite_and_exact(
 @pytest.mark.parametrize("offsets", [False, True])
 @pytest.mark.parametrize("kind", TWO_STATE)
 def test_values_between_the_states_are_compared_with_their_mirror_image(kind, offsets, rng):
-    # Slip: v_i rounded or thresholded, as if a grey pixel were black or white.
+    # Slip: v_i rounded or thresholded, as if a gray pixel were black or white.
     p = oracles.random_parameters(kind, 4, 3, rng, offsets=offsets)
     low, high = p.visible_values
     v = rng.uniform(low, high, (5, 4))

@@ -93,7 +93,7 @@ def test_rounded_machine_is_the_present_one():
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
 def test_batches_are_copies_of_the_rows_asked_for(container, dtype, rng):
-    # Slips: all rows; a view, which random states in place of grey values would overwrite.
+    # Slips: all rows; a view, which random states in place of gray values would overwrite.
     buffers, machine = UpdateBuffers(np.float32), machine_of(Bernoulli, 3000, 2, np.float64)
     v = rng.integers(2, size=(50, 3000)).astype(dtype)
     for rows in (rng.permutation(50)[:37], slice(3, 31)):

@@ -206,7 +206,7 @@ def test_recorded_gap_is_that_of_chains_above_the_data(kind, seed, rng):
 
 
 @pytest.mark.parametrize("kind", ["bernoulli", "spin"])
-def test_gap_of_grey_rows_is_that_of_their_states(kind, seed):
+def test_gap_of_gray_rows_is_that_of_their_states(kind, seed):
     # Slip: the free energy of the means.
     p = balanced_model(sized(kind, 8, 10), seed, strength=3.0)
     machine = machine_from(p)

@@ -22,7 +22,7 @@ from skrbm.core.units import Units
 # the first bound overshoot; steps beyond the second diverge even if chains equilibrate at once.
 MAX_NEWTON_STEPS, DIVERGENT_NEWTON_STEPS = 0.5, 2
 # Smallest share of the total curvature that is damped, and share to which it is damped. If the
-# latter is 3 %, further epochs lower the likelihood of grey photographs; if it is 1 %, binary
+# latter is 3 %, further epochs lower the likelihood of gray photographs; if it is 1 %, binary
 # photographs need more epochs. Results with these values: benchmarks/results/clusters.json.
 MIN_LEADING_SHARE, KEPT_SHARE = 0.06, 0.015
 MIN_ROW_SHARES = 2  # smallest damped share of the total, in multiples of the largest row weight

@@ -16,7 +16,7 @@ from skrbm.core.training.start.nearest_rows import with_nearest_values
 from skrbm.core.units import Units
 
 BLOCK_ROWS, N_DONORS = 2048, 1024  # largest numbers of rows imputed at a time and of donors
-STEPS_AFTER_CHANGE = 10  # Gibbs steps of a row whose observed grey values were drawn again
+STEPS_AFTER_CHANGE = 10  # Gibbs steps of a row whose observed gray values were drawn again
 
 
 @final
@@ -31,7 +31,7 @@ class ImputedRows:
     Before every update, `MissingValues` redraws the missing values of the mini-batch by Gibbs
     steps, which start from their last draws and keep the observed values fixed. This is stochastic
     expectation maximization [1]_. The number of steps of a row is `STEPS_AFTER_CHANGE` if new
-    states are drawn for its observed grey values. Otherwise, it is `n_first_steps` the first time
+    states are drawn for its observed gray values. Otherwise, it is `n_first_steps` the first time
     and one after that. Missing values are initialized with values of the nearest rows, because
     Gibbs sampling hardly leaves a mode that does not match the observed values.
 
@@ -108,7 +108,7 @@ class ImputedRows:
             Source of random numbers. Rows without missing values do not use it.
         v : ndarray of shape (n_rows, n_visible), default=None
             Rows with their last draws. Their observed values are clamped; these may differ from the
-            data if random states replace grey values. The array is overwritten. If None, the
+            data if random states replace gray values. The array is overwritten. If None, the
             observed values of the data are clamped.
 
         Returns

@@ -160,7 +160,7 @@ CONNECTED_BITS = {
     "factor": lambda rng: rng.random((1000, 100)) < expit(2 * rng.normal(size=(1000, 1))),
     "pairs": lambda rng: np.repeat(rng.integers(2, size=(1000, 8)), 2, axis=1),
     "digits": lambda rng: load_digits().data > 8,
-    "grey": lambda rng: load_digits().data / 16,
+    "gray": lambda rng: load_digits().data / 16,
     "alike": lambda rng: np.ones((100, 3)),
     "few": lambda rng: np.resize([[0, 0, 0, 0], [1, 1, 1, 1]], (19, 4)),
 }

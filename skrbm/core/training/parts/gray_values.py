@@ -14,14 +14,14 @@ from skrbm.core.training.part import Part
 
 @final
 @dataclass(frozen=True)
-class GreyValues(Part):
+class GrayValues(Part):
     """Part that replaces dense values between the two states of a unit by random states.
 
     The mean of each random state is the value that it replaces. See `Units.draw_states_of_means`
     for values outside the range of the states.
     """
 
-    name: ClassVar[str] = "grey values"
+    name: ClassVar[str] = "gray values"
 
     def draw_rows(
         self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
