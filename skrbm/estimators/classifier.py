@@ -28,6 +28,7 @@ from skrbm.core.numerics import Array
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
+from skrbm.estimators.inference.model import meanings
 from skrbm.estimators.input.array_libraries import check_library, to_numpy
 from skrbm.estimators.input.validation import (
     check_weights,
@@ -352,7 +353,7 @@ class RBMClassifier(
     def _new_estimator(self) -> Any:
         """Estimator to train: an unfitted clone or, for a warm start, a copy of the fitted one.
 
-        A warm start needs a fitted estimator of the same class, with the same type of hidden units.
+        A warm start needs a fitted estimator of the same class, whose arrays have the same meaning.
         """
         estimator = default_estimator() if self.estimator is None else self.estimator
         rbm = clone(estimator)
@@ -365,7 +366,7 @@ class RBMClassifier(
             )
         if rbm.warm_start and self.__sklearn_is_fitted__():
             before: Any = self.estimator_
-            if type(before) is type(rbm) and before.hidden_units == rbm.hidden_units:
+            if type(before) is type(rbm) and meanings(before) == meanings(rbm):
                 return copy(before).set_params(**rbm.get_params(deep=False))
         return rbm
 

@@ -162,6 +162,25 @@ def test_training_does_not_continue_with_other_hidden_units(before, after, metho
     assert rbm.set_params(warm_start=False).fit(X).n_iter_ == 2
 
 
+@pytest.mark.parametrize("method", ["transform", "score_samples", "partial_fit", "fit"])
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [("hidden_units", "binary", "relu"), ("parameterization", "cho", "goodfellow")],
+)
+def test_fitted_arrays_keep_their_meaning(name, before, after, method):
+    """Slip: features and likelihoods of another model, in silence. Arrays assigned by hand may have
+    any meaning, and a change that is taken back does no harm.
+    """
+    X = rows_for(GaussianBernoulliRBM)
+    options = {name: before, "n_iter": 2, "warm_start": True, "random_state": 0}
+    rbm = GaussianBernoulliRBM(2, **options).fit(X)
+    with pytest.raises(ValueError, match=f"{name}='{after}' was changed since fit"):
+        getattr(rbm.set_params(**{name: after}), method)(X)
+    getattr(rbm.set_params(**{name: before}), method)(X)
+    rbm.set_params(**{name: after}).components_ = rbm.components_ / 2
+    assert np.isfinite(rbm.score_samples(X)).all()
+
+
 def test_a_change_of_hidden_units_does_not_discard_the_model():
     """Slip: training that starts anew, because an array of the new units is missing."""
     X = rows_for(BernoulliRBM)

@@ -31,7 +31,7 @@ from skrbm.estimators.fitting.problem import Problem, Start
 from skrbm.estimators.fitting.recording import History, Recorder, empty_history
 from skrbm.estimators.fitting.settings import MAX_DOUBLE_WEIGHTS, trainer_of
 from skrbm.estimators.fitting.start_fit import start_fit
-from skrbm.estimators.inference.model import fingerprint
+from skrbm.estimators.inference.model import fingerprint, meanings
 from skrbm.estimators.input.validation import explain_core_errors, warn_user, write_attributes
 
 INTERRUPTED = "Training interrupted by user."
@@ -316,7 +316,7 @@ class Fit:
             "fixed": mapped(self._fixed, to_host) if is_hidden else {},
             "fingerprint": fingerprint(arrays),
             "n_components": model.rbm.n_components,
-            "hidden_units": model.rbm.hidden_units,
+            **meanings(model.rbm),
         }
         del training_state["particles"]
         if checkpoint is not None:

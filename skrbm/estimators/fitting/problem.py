@@ -30,6 +30,7 @@ from skrbm.estimators.inference.model import (
     Statistics,
     hidden_arrays,
     open_streams,
+    other_meaning,
 )
 from skrbm.estimators.input.array_libraries import Place, check_library, place_of, to_numpy
 from skrbm.estimators.input.formats import observed_units
@@ -272,15 +273,6 @@ class Problem(ABC):
         """
 
 
-def changed_hidden_units(rbm: Any) -> ValueError:
-    """Error for training that continues with hidden units of another type."""
-    return ValueError(
-        f"hidden_units={rbm.hidden_units!r} was changed since fit, but the fitted arrays are those of "
-        f"other units. Set it back to continue training, or set warm_start=False and call fit to "
-        f"train a new model."
-    )
-
-
 @final
 @dataclass(frozen=True)
 class RowProblem(Problem):
@@ -304,7 +296,7 @@ class RowProblem(Problem):
         resumes = continues and rbm.__sklearn_is_fitted__()
         absent = rbm._absent_names
         if continues and absent and set(absent) <= hidden_arrays(rbm._hidden_layer_type).keys():
-            raise changed_hidden_units(rbm)
+            raise other_meaning(rbm, "hidden_units")
         check_library(rbm, X)
         place, given, sample_weight = place_of(X), X, to_numpy(sample_weight)
         X = X if place is None else to_numpy(X)

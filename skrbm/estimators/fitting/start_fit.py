@@ -34,9 +34,15 @@ from skrbm.core.training.start.statistics import column_kurtosis, merged_statist
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.checkpoint import check_same_fit
-from skrbm.estimators.fitting.problem import Data, Problem, Start, changed_hidden_units
+from skrbm.estimators.fitting.problem import Data, Problem, Start
 from skrbm.estimators.fitting.settings import penalties_of
-from skrbm.estimators.inference.model import Model, Statistics, fingerprint
+from skrbm.estimators.inference.model import (
+    Model,
+    Statistics,
+    changed_parameters,
+    fingerprint,
+    other_meaning,
+)
 from skrbm.estimators.input.validation import (
     WeightSums,
     check_parameter,
@@ -346,8 +352,9 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
             f"{n_hidden} rows. {anew} to train a new model, or set n_components={n_hidden} to "
             f"continue training."
         )
-    if training.get("hidden_units", rbm.hidden_units) != rbm.hidden_units:
-        raise changed_hidden_units(rbm)
+    changed = changed_parameters(rbm, training)
+    if changed:
+        raise other_meaning(rbm, changed[0])
     if is_as_wide:
         data = {**before, "all": all_rows}
     else:

@@ -40,6 +40,7 @@ N_MODE_ROWS = 100  # largest number of rows or chains that represent the modes o
 N_MODES_BEYOND = 50  # extrapolated states
 # Chains, steps and temperatures of the sample that replaces training data: test_far_modes.py.
 N_EXPLORERS, N_EXPLORER_STEPS, N_EXPLORER_TEMPERATURES = 50, 50, 10
+MEANINGS = "hidden_units", "parameterization"  # parameters that say what the public arrays mean
 # Concurrent first draws create an estimator's streams once.
 OPENING = ForkSafeLock()
 
@@ -127,12 +128,16 @@ class ArrayModel(Model):
             If a public array is missing, or if a `TabularRBM` has not learned the columns of a
             table.
         ValueError
-            If a parameter or a public array is invalid, or if the distribution cannot be
-            normalized.
+            If a parameter or a public array is invalid, if the distribution cannot be normalized,
+            or if a parameter in `MEANINGS` was changed since fit, and the public arrays were not.
         """
         rbm = self.rbm
         check_has_arrays(rbm)
         rbm._validate_params()
+        training_state = getattr(rbm, "_training_state", {})
+        changed = changed_parameters(rbm, training_state)
+        if changed and training_state["fingerprint"] == fingerprint(self.public):
+            raise other_meaning(rbm, changed[0])
         weights = check_parameter(rbm, "components_", 2).T
         layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
         sizes = dict(zip(layers, weights.shape, strict=True))
@@ -444,6 +449,26 @@ def open_streams(random_state: Any) -> dict[str, Any]:
     names = "training", "inference", "annealing"
     seed = int(validation.integers(2**31))
     return {**dict(zip(names, streams, strict=True)), "validation_seed": seed}
+
+
+def meanings(rbm: Any) -> dict[str, Any]:
+    """Parameters in `MEANINGS` that an estimator has, by name."""
+    return {name: getattr(rbm, name) for name in MEANINGS if hasattr(rbm, name)}
+
+
+def changed_parameters(rbm: Any, training_state: dict[str, Any]) -> list[str]:
+    """Parameters in `MEANINGS` that were changed since the fit that left `training_state`."""
+    present = meanings(rbm).items()
+    return [name for name, value in present if training_state.get(name, value) != value]
+
+
+def other_meaning(rbm: Any, name: str) -> ValueError:
+    """Error for fitted arrays whose meaning a changed parameter does not describe."""
+    anew = "set warm_start=False and call fit" if rbm.warm_start else "call fit"
+    return ValueError(
+        f"{name}={getattr(rbm, name)!r} was changed since fit, but the fitted arrays are those of "
+        f"another value. Set it back, or {anew} to train a new model."
+    )
 
 
 def fingerprint(arrays: dict[str, Array]) -> bytes:
