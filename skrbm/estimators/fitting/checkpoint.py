@@ -102,7 +102,7 @@ class Checkpoint:
             )
         if not isinstance(self.path, (str, os.PathLike)):
             raise TypeError(f"path expected a string or pathlib.Path, got {self.path!r}.")
-        path = Path(self.path).absolute()
+        path = Path(self.path).resolve()
         if path.is_dir() or not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
             raise ValueError(
                 f"path expected a file in an existing, writable folder, got {str(self.path)!r}. "

@@ -332,7 +332,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     all_rows = statistics
     is_as_wide = seen is not None and len(seen[1]) == width
     if is_as_wide:
-        sums, observed_weight = _weights_before(before)
+        sums, observed_weight = _weights_before(problem)
         sums = merged_weight_sums(sums, problem.weight_sums)
         observed_weight, *moments = merged_statistics(
             (observed_weight, *seen[1:]), (problem.observed_weight, *statistics[1:])
@@ -352,8 +352,9 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
             f"{n_hidden} rows. {anew} to train a new model, or set n_components={n_hidden} to "
             f"continue training."
         )
+    is_published = training.get("fingerprint") == fingerprint(model.public)
     changed = changed_parameters(rbm, training)
-    if changed:
+    if changed and is_published:
         raise other_meaning(rbm, changed[0])
     if is_as_wide:
         data = {**before, "all": all_rows}
@@ -361,7 +362,6 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         known = model.fill_unobserved_means(statistics)
         data = {**before, "first": known, "all": known}
     data |= {**weights, "is_varying": is_varying}
-    is_published = training.get("fingerprint") == fingerprint(model.public)
     if is_published and is_as_wide and problem.checkpoint is None:
         if seen[0] < MIN_SCALE_ROWS and published.visible.bounds(model.moments(all_rows)[1]):
             # The variance bounds were set from too few rows.
@@ -373,17 +373,20 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
             training = {**training, "visible_offset": None, "hidden_offset": None}
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     particles = np.empty((0, n_hidden))
-    if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
+    if not changed and np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
         particles = check_parameter(rbm, "h_samples_", 2)
     state["particles"] = particles.astype(machine.dtype)
     return machine, data, state, published
 
 
-def _weights_before(before: Data) -> tuple[WeightSums, Array | float]:
-    """Sums of weights of earlier fits, which older estimators counted as rows of weight one."""
+def _weights_before(problem: Problem) -> tuple[WeightSums, Array | float]:
+    """Sums of the weights of earlier fits; those of older estimators are found from their state."""
+    before = problem.data_before
+    if "weight_sums" in before:
+        return before["weight_sums"], before["observed_weight"]
     n_rows = before["all"][0]
-    observed = before.get("observed_weight", before.get("n_observed", n_rows))
-    return before.get("weight_sums", (n_rows, 1.0)), observed
+    mean_weight = min(1.0, problem.training_state.get("total_weight", n_rows) / n_rows)
+    return (n_rows * mean_weight, mean_weight), before.get("n_observed", n_rows) * mean_weight
 
 
 def _with_late_columns(
@@ -403,8 +406,8 @@ def _with_late_columns(
     """
     model, before = problem.model, problem.data_before
     (n_before, mean_before, variance_before), (_, *moments) = before["all"], data["all"]
-    (total_before, _), observed_before = _weights_before(before)
-    is_new = np.less(n_before * observed_before / total_before, MIN_SCALE_ROWS)
+    (total_before, _), observed_before = _weights_before(problem)
+    is_new = np.less(n_before * (observed_before / total_before), MIN_SCALE_ROWS)
     was_constant = ~is_new & (variance_before == 0) & (problem.statistics[2] > 0)
     present = zip(problem.statistics[1:], moments, strict=True)
     mean, variance = (np.where(was_constant, own, merged) for own, merged in present)
