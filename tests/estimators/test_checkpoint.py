@@ -289,6 +289,8 @@ def test_a_fit_inside_another_estimator_is_resumed(model, kind, tmp_path):
     for _ in range(2):
         resumed = model(loaded).fit(X)
         assert all_bits(resumed.estimator_.set_callbacks()) == all_bits(whole.estimator_)
+        resumed.estimator_.sample(2, 1)  # draws from the random stream
+        resumed.estimator_.components_ *= 2
         assert bits(loaded, without={"_skl_callbacks"}) == before
     assert counter.n_passes == 2 * (N_ITER - 3 + 1)  # each fit is a task as well
 
