@@ -277,7 +277,7 @@ def test_a_fit_inside_another_estimator_is_resumed(model, kind, tmp_path):
     X, path = table(), tmp_path / "fit"
     rbm = TabularRBM(2, n_iter=N_ITER, random_state=0)
     if kind == "array":
-        X, rbm = WITH_HOLES, new("bernoulli", n_iter=N_ITER, random_state=0)
+        X, rbm = WITH_HOLES, new("bernoulli", n_iter=N_ITER, n_particles=None, random_state=0)
     if model is RBMOutlierDetector:
         X = X[~np.isnan(X).any(axis=1)]
     whole = model(clone(rbm)).fit(X)

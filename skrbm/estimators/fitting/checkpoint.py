@@ -183,9 +183,9 @@ def copy_to_fit(estimator: Any) -> Any:
     training_state = getattr(estimator, "_training_state", {})
     if not (getattr(estimator, "warm_start", False) and "checkpoint" in training_state):
         return clone(estimator)
-    kept = {name: value for name, value in vars(estimator).items() if "callback" not in name}
-    copied = copy(estimator)
-    vars(copied).update(deepcopy(kept))
+    copied, attributes = copy(estimator), vars(estimator)
+    own = {name: attributes[name] for name in attributes if "callback" not in name}
+    write_attributes(copied, {name: deepcopy(v) for name, v in own.items() if v is not None})
     return copied
 
 

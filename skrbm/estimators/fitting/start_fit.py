@@ -354,7 +354,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         )
     is_published = training.get("fingerprint") == fingerprint(model.public)
     changed = changed_parameters(rbm, training)
-    if changed and is_published:
+    if "hidden_units" in changed or (changed and is_published):  # chains have a meaning, too
         raise other_meaning(rbm, changed[0])
     if is_as_wide:
         data = {**before, "all": all_rows}
@@ -373,7 +373,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
             training = {**training, "visible_offset": None, "hidden_offset": None}
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     particles = np.empty((0, n_hidden))
-    if not changed and np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
+    if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
         particles = check_parameter(rbm, "h_samples_", 2)
     state["particles"] = particles.astype(machine.dtype)
     return machine, data, state, published
