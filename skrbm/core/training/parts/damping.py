@@ -25,9 +25,6 @@ MAX_NEWTON_STEPS, DIVERGENT_NEWTON_STEPS = 0.5, 2
 # latter is 3 %, further epochs lower the likelihood of gray photographs; if it is 1 %, binary
 # photographs need more epochs. Results with these values: benchmarks/results/clusters.json.
 MIN_LEADING_SHARE, KEPT_SHARE = 0.06, 0.015
-# The same share for columns of numbers: with 1.5 %, the log-likelihood of whitened photographs is
-# lower by 12 nats, with 2 % by 4 (benchmarks/results/gaussian.json).
-KEPT_SHARE_OF_NUMBERS = 0.03
 MIN_ROW_SHARES = 2  # smallest damped share of the total, in multiples of the largest row weight
 N_LANCZOS_STEPS = 4  # largest number of directions that are damped
 LANCZOS_TOLERANCE = 1e-6  # residual norm at which Lanczos stops, relative to the total curvature
@@ -42,9 +39,7 @@ FIRST_DIVERGENCE = 0.2  # share assumed before the first check, so that every up
 MAX_CHECK_PAUSE = 16  # largest number of updates between two checks
 
 
-def correction(
-    rate: float, weights: Array, gram: Array, kept_share: float = KEPT_SHARE
-) -> tuple[Array | None, bool]:
+def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, bool]:
     """Compute the change of the row weights that damps the gradient.
 
     Parameters
@@ -57,8 +52,6 @@ def correction(
         Gram matrix of the rows' gradients. Each entry of a gradient is first multiplied by the
         square root of its factor in the metric of the preconditioner. All entries of the Gram
         matrix may contain the same additive constant.
-    kept_share : float, default=KEPT_SHARE
-        Share of the total curvature to which a larger one is damped.
 
     Returns
     -------
@@ -85,7 +78,7 @@ def correction(
     start = 2 * np.copysign(size, weights)  # weights / size
     values, vectors = _leading(covariance, start, total)
     threshold = total * max(MIN_LEADING_SHARE, MIN_ROW_SHARES * largest)
-    max_curvature = max(MAX_NEWTON_STEPS / rate, total * max(kept_share, largest))
+    max_curvature = max(MAX_NEWTON_STEPS / rate, total * max(KEPT_SHARE, largest))
     if not values[-1] > max(threshold, max_curvature):
         return None, False
     removed = 1 - max_curvature / np.maximum(values, max_curvature)
@@ -114,14 +107,13 @@ class Damping(Part):
     by
 
     .. math:: \min\left(1, \frac{\lambda_0}{\lambda}\right), \qquad
-        \lambda_0 = \max\left(\frac{1}{2 \eta}, c \sum_j \lambda_j\right)
+        \lambda_0 = \max\left(\frac{1}{2 \eta}, \frac{3}{200} \sum_j \lambda_j\right)
 
     where :math:`\lambda_j` are all eigenvalues, and :math:`\eta` is the learning rate times
-    `momentum_gain`. The share :math:`c` is 0.015, or 0.03 if there are columns of numbers. If the
-    largest :math:`w_k` exceeds this share, it is used in its place. At most four eigenvalues and
-    eigenvectors are computed, approximately. The gradient is damped only if the largest eigenvalue
-    exceeds both 6 % of the sum of all eigenvalues and :math:`2 \max_k w_k` times this sum. Updates
-    with more than 256 rows in both phases together are not damped.
+    `momentum_gain`. If the largest :math:`w_k` exceeds 3/200, it is used in place of 3/200. At most
+    four eigenvalues and eigenvectors are computed, approximately. The gradient is damped only if
+    the largest eigenvalue exceeds both 6 % of the sum of all eigenvalues and :math:`2 \max_k w_k`
+    times this sum. Updates with more than 256 rows in both phases together are not damped.
 
     A step diverges if :math:`\eta` exceeds :math:`2 / \lambda` for the largest eigenvalue. A check
     does not count such a step if nothing is damped. Let r be the running share of checks that find
@@ -162,8 +154,7 @@ class Damping(Part):
             return difference
         memory = self.memory(step.state)
         gram = to_host(self._gram_matrix(machine, difference))  # small; its entries are read often
-        share = KEPT_SHARE if machine.visible.is_signal_fixed else KEPT_SHARE_OF_NUMBERS
-        change, diverges = self.correction(rate, to_host(weights), gram, share)
+        change, diverges = self.correction(rate, to_host(weights), gram)
         before = memory.get("divergent_share", FIRST_DIVERGENCE)
         memory["divergent_share"] = recent_success(before, diverges)
         memory["next_check"] = n_updates + pause(

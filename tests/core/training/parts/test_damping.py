@@ -88,8 +88,7 @@ def test_what_is_left_of_a_gradient(case, rate, container, seed, rng):
     rows = row_gradients(machine, difference_of(machine, v))
     gradient = np.array([0.5, 0.5, -0.5, -0.5]) @ rows
     values, vectors = np.linalg.eigh(np.cov(rows.T, bias=True))
-    share = 0.015 if machine.visible.is_signal_fixed else 0.03
-    bearable = max(0.5 / rate, share * values.sum())
+    bearable = max(0.5 / rate, 0.015 * values.sum())
     left = np.minimum(1, bearable / np.maximum(values, bearable))
     assert values[-1] > bearable
     expected = vectors @ (left * (gradient @ vectors)) / np.sqrt(metric_of(machine))
@@ -172,7 +171,7 @@ def test_looks_become_rare_where_nothing_is_found(found_every, most_looks, seed,
     machine, looks, step = machine_from(p), [], step_of(1.0)
     difference = difference_of(machine, visible_states(p, rng)[:6])
 
-    def scripted(rate, weights, products, kept_share):
+    def scripted(rate, weights, products):
         looks.append(step.state.n_updates)
         return np.zeros_like(weights), len(looks) % found_every == 0
 
