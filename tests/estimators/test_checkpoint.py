@@ -182,7 +182,9 @@ def test_checkpoints_come_every_few_passes_and_are_whole(tmp_path):
 
 
 def test_a_file_keeps_its_link_and_its_permissions(tmp_path):
-    """Slips: a private file that everybody may read after the fit, and a link that is replaced."""
+    """Slips: a private file that everybody may read after the fit, a link that is replaced, and a
+    link into an absent folder that fails after the first pass.
+    """
     path, link = tmp_path / "fit", tmp_path / "link"
     path.touch(mode=0o600)
     link.symlink_to(path)
@@ -190,6 +192,10 @@ def test_a_file_keeps_its_link_and_its_permissions(tmp_path):
     assert link.is_symlink()
     assert path.stat().st_mode & 0o777 == 0o600
     assert joblib.load(path).n_iter_ == joblib.load(link).n_iter_
+    link.unlink()
+    link.symlink_to(tmp_path / "absent" / "fit")
+    with pytest.raises(ValueError, match="expected a file in an existing, writable folder"):
+        new("bernoulli").set_callbacks(Checkpoint(link)).fit(draw("bernoulli"))
 
 
 def test_equal_values_of_other_types_are_those_of_the_checkpoint(tmp_path):
@@ -253,27 +259,23 @@ def test_default_estimators_are_the_same_by_name(tmp_path):
         )
 
 
-class Counter:
-    """Callback that counts the passes."""
-
-    n_passes = 0
-
-    def setup(self, estimator, context): ...
-
-    def teardown(self, estimator, context): ...
-
-    def on_fit_task_begin(self, estimator, context): ...
-
-    def on_fit_task_end(self, estimator, context):
-        self.n_passes += 1
+def test_a_fit_inside_a_detector_goes_on_with_the_parameters_of_the_user(tmp_path):
+    """Slip: `missing`, which the detector changes during the fit, compared as any other."""
+    X, path = table()[:, 1:2] ** 2, tmp_path / "fit"
+    X = X[~np.isnan(X[:, 0])]
+    rbm = TabularRBM(2, n_iter=N_ITER, random_state=0)
+    whole = RBMOutlierDetector(clone(rbm)).fit(X)
+    interrupted = RBMOutlierDetector(rbm.set_callbacks(Checkpoint(path), Killer(3)))
+    with pytest.raises(KilledError):
+        interrupted.fit(X)
+    resumed = joblib.load(path).set_params(warm_start=True, missing="marginalize").fit(X)
+    assert all_bits(resumed) == all_bits(whole.estimator_)
 
 
 @pytest.mark.parametrize("kind", ["array", "table"])
 @pytest.mark.parametrize("model", [RBMImputer, RBMOutlierDetector])
 def test_a_fit_inside_another_estimator_is_resumed(model, kind, tmp_path):
-    """Slips: a clone, which forgets the progress; the given estimator changed; `missing`, which both
-    change, compared as any other.
-    """
+    """Slips: a clone, which forgets the progress; the given estimator changed; callbacks copied."""
     X, path = table(), tmp_path / "fit"
     rbm = TabularRBM(2, n_iter=N_ITER, random_state=0)
     if kind == "array":
@@ -283,7 +285,7 @@ def test_a_fit_inside_another_estimator_is_resumed(model, kind, tmp_path):
     whole = model(clone(rbm)).fit(X)
     with pytest.raises(KilledError):
         model(rbm.set_callbacks(Checkpoint(path), Killer(3))).fit(X)
-    counter = Counter()
+    counter = Killer(1000)
     loaded = joblib.load(path).set_params(warm_start=True).set_callbacks(counter)
     before = bits(loaded, without={"_skl_callbacks"})
     for _ in range(2):
@@ -292,7 +294,7 @@ def test_a_fit_inside_another_estimator_is_resumed(model, kind, tmp_path):
         resumed.estimator_.sample(2, 1)  # draws from the random stream
         resumed.estimator_.components_ *= 2
         assert bits(loaded, without={"_skl_callbacks"}) == before
-    assert counter.n_passes == 2 * (N_ITER - 3 + 1)  # each fit is a task as well
+    assert 1000 - counter.n_left == 2 * (N_ITER - 3 + 1)  # each fit is a task as well
 
 
 @pytest.mark.parametrize("recipe", ["weights", "classifier", "table", "holes"])

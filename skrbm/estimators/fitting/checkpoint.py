@@ -183,10 +183,8 @@ def copy_to_fit(estimator: Any) -> Any:
     training_state = getattr(estimator, "_training_state", {})
     if not (getattr(estimator, "warm_start", False) and "checkpoint" in training_state):
         return clone(estimator)
-    copied, attributes = copy(estimator), vars(estimator)
-    own = {name: attributes[name] for name in attributes if "callback" not in name}
-    write_attributes(copied, {name: deepcopy(v) for name, v in own.items() if v is not None})
-    return copied
+    callbacks = getattr(estimator, "_skl_callbacks", None)
+    return deepcopy(estimator, {id(callbacks): callbacks})
 
 
 def fixed_settings(owner: Any) -> dict[str, str]:
