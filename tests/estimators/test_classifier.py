@@ -751,7 +751,7 @@ def test_features_are_in_the_container_that_is_set():
 
 def test_warm_start_needs_a_model_of_the_same_kind():
     """Slips: parameters of another class in the old model; arrays that the old one does not have;
-    weights of the old one for other hidden units.
+    weights of the old one for other hidden units or another parameterization.
     """
     X, y, options = np.eye(4), [0, 1, 0, 1], FAST | {"warm_start": True}
     classifier = RBMClassifier(new("bernoulli", **options)).fit(X, y)
@@ -770,3 +770,7 @@ def test_warm_start_needs_a_model_of_the_same_kind():
     classifier.estimator_.set_params(hidden_units="relu")
     with pytest.raises(ValueError, match="hidden_units='relu' was changed since fit"):
         classifier.partial_fit(2 * X - 1, y)
+    classifier = RBMClassifier(new("cho", **options)).fit(X, y)
+    classifier.set_params(estimator__parameterization="goodfellow").fit(X, y)
+    anew = RBMClassifier(new("goodfellow", **options)).fit(X, y)
+    np.testing.assert_array_equal(classifier.label_components_, anew.label_components_)

@@ -1,5 +1,7 @@
 """Rows of weight k are k copies, in all that a fit and a score do with them."""
 
+import copy
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -185,6 +187,32 @@ def test_statistics_of_a_stream_are_weighted(scale, n_rows):
     np.testing.assert_allclose(mean, expected)
     expected = np.average((X - expected) ** 2, axis=0, weights=weights)
     np.testing.assert_allclose(variance, expected)
+
+
+def test_a_stream_of_an_older_version_goes_on_with_its_weights():
+    """Slip: rows of an older state that count with a weight of one each."""
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    weights = np.linspace(1, 3, 60) / 120
+    stream = GaussianBernoulliRBM(2, random_state=0).partial_fit(X, sample_weight=weights)
+    older = copy.deepcopy(stream)
+    n_rows = older._data["all"][0]
+    del older._data["weight_sums"], older._data["observed_weight"]
+    older._data["n_observed"] = n_rows
+    for rbm in (stream, older):
+        rbm.partial_fit(X + 5, sample_weight=weights)
+    for before, after in zip(stream._data["all"], older._data["all"], strict=True):
+        np.testing.assert_allclose(after, before)
+
+
+@pytest.mark.parametrize("scale", [1e155, 1e300])
+def test_large_weights_of_rows_with_missing_values_do_not_overflow(scale):
+    """Slip: a product of two sums of weights, whose overflow NumPy reports."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[::3, 0] = np.nan
+    rbm = GaussianBernoulliRBM(2, missing="marginalize", random_state=0)
+    for rows in (X[:10], X[10:]):
+        rbm.partial_fit(rows, sample_weight=np.full(len(rows), scale))
+    np.testing.assert_allclose(rbm._data["all"][1], np.nanmean(X, axis=0))
 
 
 def test_rows_of_tiny_weight_do_not_set_the_scale_of_a_stream():
