@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import stats
+from scipy.signal import lfilter
 from scipy.special import expit, logsumexp
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_sample_images
 from sklearn.feature_extraction.image import extract_patches_2d
@@ -35,6 +36,8 @@ FAR, N_FAR = 100.0, 3  # deviations, of one number; rows of 1,000
 NEAREST, FARTHEST, N_SCATTERED = 30.0, 60.0, 6  # deviations, in every column; rows of 1,000
 MEDIAN_LENGTH, LOG_SPREAD = 5.0, 1.2  # words of a document, and deviation of their logarithm
 RADII, RING_NOISE = (1.0, 3.0), 0.1  # of two rings, and deviation from them
+N_WIDE, SPACING = 50, 25  # columns; times from one window of a series to the next
+CHANGES, BURST = (0.005, 0.05), 6.0  # probabilities that a quiet time and a burst end; their size
 LENGTHS = np.linspace(-6, 6, 1001)  # deviations of the log-length, where its density is summed
 
 
@@ -169,6 +172,26 @@ def factors() -> Iterator[DataSet]:
     for name, rows in ("breast cancer", load_breast_cancer()), ("diabetes", load_diabetes()):
         X = StandardScaler().fit_transform(rows.data)
         yield DataSet(f"numbers, {name}", GaussianBernoulliRBM, X)
+
+
+def heavy_tails() -> Iterator[DataSet]:
+    """Numbers of which some rows are much larger than others.
+
+    Sources are cubes of Laplace variables. Bursts are windows of an autoregressive series whose
+    noise is larger for a while.
+    """
+    rng = np.random.default_rng(0)
+    rotation = np.linalg.qr(rng.normal(size=(N_WIDE, N_WIDE)))[0]
+    X = rng.laplace(size=(N_MANY_ROWS, N_WIDE)) ** 3 @ rotation
+    yield DataSet(
+        "numbers, rotated sources", GaussianBernoulliRBM, StandardScaler().fit_transform(X)
+    )
+    n_times = SPACING * (N_MANY_ROWS - 1) + N_WIDE
+    lengths = rng.geometric(np.tile(CHANGES, n_times // 2))  # of quiet times and bursts in turn
+    sizes = np.repeat(np.tile([1, BURST], n_times // 2), lengths)[:n_times]
+    series = lfilter([1], [1, -1.6, 0.8], sizes * rng.normal(size=n_times))
+    X = np.lib.stride_tricks.sliding_window_view(series, N_WIDE)[::SPACING]
+    yield DataSet("numbers, bursts", GaussianBernoulliRBM, StandardScaler().fit_transform(X))
 
 
 def photographs(sides: tuple[int, ...]) -> Iterator[DataSet]:

@@ -76,6 +76,8 @@ WIDTHS = {
     "numbers, one factor": (16, 100),
     "numbers, clusters of factors": (16, 100),
     "numbers, heavy tails": (16, 100),
+    "numbers, rotated sources": (16,),
+    "numbers, bursts": (16, 100),
     "numbers, breast cancer": (16,),
     "numbers, diabetes": (16, 100),
 }
@@ -107,6 +109,7 @@ def data_sets() -> Iterator[DataSet]:
             structured.photographs((16,)),
             structured.rare_groups(),
             structured.factors(),
+            structured.heavy_tails(),
         )
         if data.name in WIDTHS
     )

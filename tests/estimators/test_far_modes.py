@@ -518,6 +518,22 @@ def test_factors_obey_the_bound_of_the_weights(rng):
     np.testing.assert_array_equal(*(rbm.components_ for rbm in bounded))
 
 
+@pytest.mark.parametrize("name", ["rotated sources", "bursts"])
+def test_heavy_tails_are_not_damped_away(name, rng):
+    """Slip: rows with large gradients of their own damped. Fits then lose 5 nats."""
+    if name == "rotated sources":
+        X = rng.laplace(size=(2000, 50)) ** 3 @ np.linalg.qr(rng.normal(size=(50, 50)))[0]
+    else:
+        size = rng.choice([1, 6], p=[0.9, 0.1], size=(2000, 1))
+        X = size * rng.normal(size=(2000, 50)).cumsum(axis=1)
+    X = StandardScaler().fit_transform(X)
+    means = [
+        exact_mean(kind(16, n_iter=10, random_state=0).fit(X), X)
+        for kind in (GaussianBernoulliRBM, without(GaussianBernoulliRBM, "damping"))
+    ]
+    assert means[0] > means[1] - 1
+
+
 @pytest.mark.parametrize("name", ["rings", "clusters within clusters"])
 def test_a_fit_that_misses_the_shape_of_numbers_is_warned_of(name, rng):
     """Slip: a comparison with independent numbers alone, than which these fits are better."""

@@ -25,7 +25,8 @@ MAX_NEWTON_STEPS, DIVERGENT_NEWTON_STEPS = 0.5, 2
 # latter is 3 %, further epochs lower the likelihood of gray photographs; if it is 1 %, binary
 # photographs need more epochs. Results with these values: benchmarks/results/clusters.json.
 MIN_LEADING_SHARE, KEPT_SHARE = 0.06, 0.015
-MIN_ROW_SHARES = 2  # smallest damped share of the total, in multiples of the largest row weight
+MIN_ROW_SHARES = 2  # smallest damped curvature, in multiples of the contribution of one row
+OWN_SHARE = 0.8  # share of a direction beyond which the direction is one row's own
 N_LANCZOS_STEPS = 4  # largest number of directions that are damped
 LANCZOS_TOLERANCE = 1e-6  # residual norm at which Lanczos stops, relative to the total curvature
 # Largest number of rows of both phases: with more, the Gram matrix takes longer than the gradient.
@@ -77,13 +78,19 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
 
     start = 2 * np.copysign(size, weights)  # weights / size
     values, vectors = _leading(covariance, start, total)
-    threshold = total * max(MIN_LEADING_SHARE, MIN_ROW_SHARES * largest)
+    # If more than `N_LANCZOS_STEPS` rows have large gradients of their own, the directions are
+    # mixtures of these rows.
+    contributions = np.sort(weight * (gram.diagonal() - 2 * mean + weight @ mean))
+    contribution = max(total * largest, contributions[-N_LANCZOS_STEPS - 1 :][0])
+    threshold = max(total * MIN_LEADING_SHARE, MIN_ROW_SHARES * contribution)
     max_curvature = max(MAX_NEWTON_STEPS / rate, total * max(KEPT_SHARE, largest))
-    if not values[-1] > max(threshold, max_curvature):
+    values[(vectors[weights > 0] ** 2).max(axis=0) > OWN_SHARE] = 0
+    leading = values.max()
+    if not leading > max(threshold, max_curvature):
         return None, False
     removed = 1 - max_curvature / np.maximum(values, max_curvature)
     change = -size * (vectors @ (removed * (start @ vectors)))
-    return change, bool(rate * values[-1] > DIVERGENT_NEWTON_STEPS)
+    return change, bool(rate * leading > DIVERGENT_NEWTON_STEPS)
 
 
 @final
@@ -114,6 +121,14 @@ class Damping(Part):
     four eigenvalues and eigenvectors are computed, approximately. The gradient is damped only if
     the largest eigenvalue exceeds both 6 % of the sum of all eigenvalues and :math:`2 \max_k w_k`
     times this sum. Updates with more than 256 rows in both phases together are not damped.
+
+    Each eigenvector is proportional to :math:`\sum_k x_k \sqrt{w_k} (\phi_k - \bar\phi)`, where
+    :math:`\sum_k x_k^2 = 1`. If :math:`x_k^2 > 0.8` for one row k of the data, the eigenvector does
+    not count, and the component along it is not damped. Such a row has a large gradient of its own,
+    as rows in a heavy tail have. Damping each mini-batch that contains the row would have almost
+    the effect of leaving the row out: learned variances would be too small. If many rows have large
+    gradients of their own, the eigenvectors are mixtures of these rows. The largest eigenvalue must
+    therefore also exceed twice the fifth largest :math:`w_k \|\phi_k - \bar\phi\|^2`.
 
     A step diverges if :math:`\eta` exceeds :math:`2 / \lambda` for the largest eigenvalue. A check
     does not count such a step if nothing is damped. Let r be the running share of checks that find

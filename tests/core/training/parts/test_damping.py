@@ -164,6 +164,35 @@ def test_products_near_the_largest_number_are_left(rng):
         assert correction(1.0, shares, size * np.outer(rows, rows)) == (None, False)
 
 
+@pytest.mark.parametrize("n_heavy", [1, 3, 8])
+def test_heavy_rows_of_the_data_are_learned_in_full(n_heavy):
+    # Slips: directions damped that a data row has alone; rows of the model taken for the data's.
+    # Eight directions are more than Lanczos finds, and it mixes them.
+    weights, size = np.repeat([1 / 40, -1 / 40], 40), np.ones(80)
+    size[:n_heavy] = 30 + 2 * np.arange(n_heavy)
+    gram = np.diag(size**2)
+    assert correction(1e6, weights, gram) == (None, False)
+    if n_heavy < 8:
+        change, diverges = correction(1e6, -weights, gram)
+        assert diverges
+        np.testing.assert_array_less(0, (change * weights)[:n_heavy])
+
+
+def test_directions_that_rows_have_in_common_are_damped_beside_a_heavy_row():
+    # Slips: no damping at all if the leading direction is one row's; the heavy row damped, too; a
+    # step that diverges along the heavy row alone counted.
+    weights, eigenvalue, rate = np.repeat([1 / 40, -1 / 40], 40), 4.0, 0.4
+    rows = np.zeros((80, 2))
+    rows[:, 0] = np.sqrt(eigenvalue) * np.sign(weights)
+    rows[0] = 0.0, 30.0
+    gram = rows @ rows.T
+    change, diverges = correction(rate, weights, gram)
+    before, after = weights @ rows, (weights + change) @ rows
+    assert not diverges
+    np.testing.assert_allclose(after[1], before[1], rtol=0.01)
+    np.testing.assert_allclose(after[0], before[0] * 0.5 / (rate * eigenvalue), rtol=0.1)
+
+
 @pytest.mark.parametrize(("found_every", "most_looks"), [(10**9, 80), (5, 600)])
 def test_looks_become_rare_where_nothing_is_found(found_every, most_looks, seed, rng):
     # Slips: no pauses; pauses where every fifth mini-batch has rows of a rare mode.
