@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, log_sum_exp
@@ -136,7 +137,7 @@ def conditional_distribution(
     if values is None:
         states: Any = machine.visible.unit_values(number)
         values = states[:, None]
-    return values, _normalized(log_weight)
+    return values, softmax(log_weight, axis=0)
 
 
 def log_sum_over_unit(machine: Machine, v: Array, number: int) -> Array:
@@ -222,14 +223,6 @@ def _log_weights(
     return values, log_weight
 
 
-def _normalized(log_weight: Array) -> Array:
-    """Probabilities of the values, which sum to one along the first axis."""
-    # At 1e16 nats, subtracting the logarithm of a sum has no effect; dividing by the sum has.
-    probability = np.exp(log_weight - log_weight.max(axis=0))
-    total: Array = probability.sum(axis=0)
-    return probability / total
-
-
 def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
     """Conditional mean of a visible unit given the other visible units.
 
@@ -238,7 +231,7 @@ def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
     unit, the means are the probabilities of its values.
     """
     values, log_weight = _log_weights(machine, v, number, 1)
-    probability = _normalized(log_weight)
+    probability = softmax(log_weight, axis=0)
     if values is None:
         mean = machine.visible.take(number).unit_mean(probability.T)
     elif values.shape[1] == 1:  # those of all samples
