@@ -116,11 +116,7 @@ class ArrayModel(Model):
         self.owner = self.rbm = rbm
 
     def machine(self, X: Any = None, is_varying: Any = True) -> Machine:
-        """Build the machine from the public arrays.
-
-        The machine has the precision of `X`, or that of the weights if `X` is None or not in single
-        or double precision. `is_varying` is the mask of the visible columns that are not constant, or
-        True if none is constant.
+        """Build the machine from the public arrays; the arguments are described in `Model`.
 
         Raises
         ------
@@ -160,7 +156,6 @@ class ArrayModel(Model):
         return machine.astype(weights.dtype if X is None else floating_type(X, weights.dtype))
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays for the parameters of an uncentered machine."""
         arrays = {"components_": machine.weights.T}
         for name, (layer, attribute, _, to_array) in self.rbm._array_places.items():
             arrays[name] = to_array(getattr(machine, layer).arrays[attribute])
@@ -168,7 +163,6 @@ class ArrayModel(Model):
 
     @property
     def public(self) -> dict[str, Array]:
-        """Public arrays of the estimator."""
         return {name: to_numpy(getattr(self.rbm, name)) for name in self.rbm._public_names}
 
     def inference_rng(self, random_state: Any = None) -> np.random.Generator:
@@ -288,14 +282,12 @@ class ArrayModel(Model):
         return v, gibbs(machine, v, N_EXPLORER_STEPS, rng)
 
     def base_layer(self, statistics: Statistics, is_varying: Any = True) -> Units:
-        """Layer of independent visible units that `Units.start` creates from `statistics`."""
         n_samples, mean, variance = statistics
         options = self.rbm._unit_options(is_varying)
         layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)
         return layer
 
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
-        """Mean and variance of all columns."""
         return statistics[1:]
 
     def check_X(

@@ -32,9 +32,7 @@ class LabelModel(Model):
         self.owner, self.rbm, self.label_weights = owner, owner.estimator_, label_weights
 
     def machine(self, X: Any = None, is_varying: Any = True) -> Machine:
-        """Build the machine from the public arrays.
-
-        The arguments and the precision are those of `ArrayModel.machine`.
+        """Build the machine from the public arrays; the arguments are described in `Model`.
 
         Raises
         ------
@@ -56,7 +54,6 @@ class LabelModel(Model):
         return joint.astype(machine.dtype)
 
     def arrays(self, machine: Machine) -> dict[str, Array]:
-        """Public arrays of the estimator and of the classifier, for an uncentered machine."""
         visible: Any = machine.visible
         features, label = visible.parts
         weights, label_weights = np.vsplit(machine.weights, [features.n_columns])
@@ -65,7 +62,6 @@ class LabelModel(Model):
 
     @property
     def public(self) -> dict[str, Array]:
-        """Public arrays of the estimator and of the classifier."""
         label_arrays = {name: getattr(self.owner, name) for name in LABEL_ARRAYS}
         return {**self.rbm._model.public, **label_arrays}
 
