@@ -19,6 +19,8 @@ N_DRAWS_PER_FIELD = 20_000  # relative errors of moments are about 0.01
 DIFFERENCE_STEP = 1e-3  # of finite differences; five-point ones have errors of order step^4
 FAR_STATE, FAR_ERROR = 1e6, 1e-4  # state where quadratic terms dominate, and tolerance there
 MAX_ERROR = 1e-6  # relative and absolute tolerance of comparisons in double precision
+MAX_SINGLE_ERROR = 1e-4  # the same, of results in single precision
+LARGE_FIELD = 1e3  # multiple of the test fields whose exponential overflows
 MAX_STD_ERRORS = 6  # of a sample moment; a correct moment fails with a probability of 2e-9
 
 
@@ -82,20 +84,28 @@ def _check_types(units: Units, field: Array, rng: np.random.Generator) -> None:
     for name, array in units.parameters.items():
         attribute = getattr(units, name, array)  # composite layers have no such attributes
         _require(array is attribute, f"parameters[{name!r}] is a copy of the layer's array")
-    single, h = units.astype(np.float32), field.astype(np.float32)
-    states = single.sample(h, rng)
-    answers = {"mean": single.mean(h), "signal": single.signal(states), "sample": states}
+    single, single_field = units.astype(np.float32), field.astype(np.float32)
     for name in ("mean", "sample"):
-        out, draws = h.copy(), (rng,) if name == "sample" else ()
-        answers[f"{name} in place"] = getattr(single, name)(out, *draws, out=out)
-        _equal(answers[f"{name} in place"], out, f"{name} in place")
+        draws = (rng,) if name == "sample" else ()
+        answer, out = getattr(single, name)(single_field, *draws), single_field.copy()
+        _require_single(answer, name, field.shape)
+        in_place = getattr(single, name)(out, *draws, out=out)
+        _equal(in_place, out, f"{name} in place")
         if not draws:
-            _equal(out, answers[name], f"{name} in place")
-    answers |= {"energy": single.energy(states), "log_partition": single.log_partition(h)}
-    for name, answer in answers.items():
-        _require(answer.dtype == np.float32, f"{name} of single precision returned {answer.dtype}")
-        shape = h.shape if answer.ndim == 2 else h.shape[:1]
-        _require(answer.shape == shape, f"{name} expected shape {shape}, got {answer.shape}")
+            _equal(out, answer, f"{name} in place")
+    states = units.sample(field, rng)
+    for name, rows, shape in (
+        ("mean", field, field.shape),
+        ("signal", states, field.shape),
+        ("energy", states, field.shape[:1]),
+        ("log_partition", field, field.shape[:1]),
+    ):
+        answer, expected = (
+            getattr(single, name)(rows.astype(np.float32)),
+            getattr(units, name)(rows),
+        )
+        _require_single(answer, name, shape)
+        _close(answer, expected, f"{name} of single precision", MAX_SINGLE_ERROR)
 
 
 def _check_distribution(units: Units, field: Array, rng: np.random.Generator) -> None:
@@ -103,6 +113,22 @@ def _check_distribution(units: Units, field: Array, rng: np.random.Generator) ->
         log_partition, mean = zip(*_integrals(units, row, 1), strict=True)
         _close(units.log_partition(row[None])[0], sum(log_partition), "log_partition")
         _close(units.mean(row[None])[0], np.concatenate(mean), "mean")
+
+
+def _check_large_fields(units: Units, field: Array, rng: np.random.Generator) -> None:
+    """Check that nothing overflows."""
+    low, high = units.column_bounds
+    for dtype in (np.float32, np.float64):
+        layer, fields = units.astype(dtype), (LARGE_FIELD * field).astype(dtype)
+        answers = {"mean": layer.mean(fields), "sample": layer.sample(fields, rng)}
+        for name, answer in answers.items():
+            is_possible = np.isfinite(answer) & (answer >= low) & (answer <= high)
+            _require(
+                is_possible.all(), f"{name} given large fields returned {answer[~is_possible]}"
+            )
+        log_partition = layer.log_partition(fields)
+        message = f"log_partition given large fields returned {log_partition}"
+        _require(np.isfinite(log_partition).all(), message)
 
 
 def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
@@ -122,7 +148,7 @@ def _check_draws(units: Units, field: Array, rng: np.random.Generator) -> None:
             if values is not None:
                 is_state = (states[:, None] == values).all(axis=2).any(axis=1)
                 _require(is_state.all(), f"{name} drew other values than {values.tolist()}")
-        for power in (1, 2, 3):
+        for power in (1, 2, 3, 4):
             _compare_moment(draws, units, field[0], power, name)
         _compare_units(draws, units, name)
         first, again, other = (sample(rows, np.random.default_rng(seed)) for seed in (0, 0, 1))
@@ -422,12 +448,18 @@ def _require(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
+def _require_single(answer: Array, name: str, shape: tuple[int, ...]) -> None:
+    _require(answer.dtype == np.float32, f"{name} of single precision returned {answer.dtype}")
+    _require(answer.shape == shape, f"{name} expected shape {shape}, got {answer.shape}")
+
+
 def _equal(actual: Any, expected: Any, what: str) -> None:
     _require(np.array_equal(actual, expected), f"{what} expected {expected}, got {actual}")
 
 
 def _close(actual: Any, expected: Any, what: str, error: float = MAX_ERROR) -> None:
-    np.testing.assert_allclose(actual, expected, rtol=error, atol=error, err_msg=f"{what} differs")
+    message = f"{what} differs"
+    np.testing.assert_allclose(actual, expected, error, error, equal_nan=False, err_msg=message)
 
 
 def _constant(values: Array, what: str) -> None:

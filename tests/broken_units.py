@@ -65,6 +65,45 @@ class ForgottenPlace(Gaussian):
         return super().mean(field)
 
 
+class UniformNoise(Gaussian):
+    """Noise of the right variance that is not normal."""
+
+    def sample(self, field, rng, out=None):
+        width = np.sqrt(12 * np.exp(self.log_variance))
+        noise = width * (rng.random(field.shape) - 0.5)
+        return copy_into((self.mean(field) + noise).astype(field.dtype), out)
+
+
+class Overflow(Bernoulli):
+    """The mean as a ratio of exponentials."""
+
+    def expectation(self, x):
+        return np.exp(x) / (1 + np.exp(x))
+
+
+class LostDigits(Spin):
+    """Correct in double precision alone."""
+
+    def expectation(self, x):
+        large = x.dtype.type(3e4)
+        return (np.tanh(x) + large) - large
+
+
+class FlatEnergy(Bernoulli):
+    def energy(self, states):
+        return super().energy(states)[:, None]
+
+
+class NoNumber(Gaussian):
+    """NaN in both of the answers that are compared."""
+
+    def energy(self, states):
+        return np.full_like(states[:, 0], np.nan)
+
+    def log_partition(self, field):
+        return np.full_like(field[:, 0], np.nan)
+
+
 class WrongSupport(Interval):
     """Nodes between 0 and 2."""
 
@@ -251,6 +290,11 @@ BROKEN = {
     OwnNumbers(BIAS): "sample drew other states with an equal",
     FixedMeanAndSample(BIAS): "mean_and_sample drew the same states with another",
     gaussian(ForgottenPlace): "mean in place",
+    gaussian(UniformNoise): "sample misses moment 4",
+    Overflow(BIAS): "mean given large fields returned",
+    LostDigits(BIAS): "mean of single precision differs",
+    FlatEnergy(BIAS): "energy expected shape",
+    gaussian(NoNumber): "energy of single precision differs",
     WrongSupport(BIAS): "conditional_values: the sum",
     WideSupport(BIAS): "log_partition differs",
     WrongShift(BIAS): "log_partition_shifts, compared with its default,",
