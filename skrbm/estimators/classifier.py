@@ -337,7 +337,7 @@ class RBMClassifier(
         """
         check_is_fitted(self)
         check_library(self, X)
-        y = self._labels(y)
+        y, sample_weight = self._labels(y), to_numpy(sample_weight)
         check_consistent_length(X, y, sample_weight)
         is_labelled = self._is_labelled(y)
         if not is_labelled.any():

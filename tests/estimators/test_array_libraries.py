@@ -309,6 +309,52 @@ def test_rows_of_other_libraries_are_refused_where_numpy_computes(name, library,
         clone(estimator).fit(X, y)
 
 
+@pytest.mark.parametrize("library", ["strict", "device"])
+@pytest.mark.parametrize("name", ["classifier", "detector"])
+def test_labels_and_weights_of_any_library_are_taken(name, library, request):
+    """Slip: weights that are left in their library, beside rows of NumPy."""
+    like = to_device if library == "device" else request.getfixturevalue("strict").asarray
+    X, y = rows_for(BernoulliRBM), np.arange(60) % 3 - 1
+    weights = np.random.default_rng(0).uniform(0.5, 2, 60)
+    expected = clone(HOST_ONLY[name]).fit(X, y, sample_weight=weights)
+    with dispatched():
+        found = clone(HOST_ONLY[name]).fit(X, like(y), sample_weight=like(weights))
+        np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+        if name == "classifier":
+            score = expected.score(X, y, sample_weight=weights)
+            assert found.score(X, like(y), sample_weight=like(weights)) == score
+
+
+class Arrow:
+    """Stand-in for an array of PyArrow, whose text cannot be exchanged by DLPack."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+
+    def __len__(self):
+        return len(self.values)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype)
+
+    def __dlpack__(self, **options):
+        raise TypeError("Only integers and floating-point numbers can be exchanged.")
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+@pytest.mark.parametrize("dispatch", [False, True])
+def test_labels_of_text_in_an_array_that_exchanges_numbers_alone_are_taken(dispatch):
+    """Slip: `__dlpack__` taken for the array API."""
+    X, y = rows_for(BernoulliRBM), np.array(["even", "odd"])[np.arange(60) % 2]
+    expected = RBMClassifier(BernoulliRBM(3, n_iter=2, random_state=0)).fit(X, y)
+    with config_context(array_api_dispatch=dispatch):
+        found = clone(expected).fit(X, Arrow(y))
+        assert found.score(X, Arrow(y)) == expected.score(X, y)
+    np.testing.assert_array_equal(found.classes_, expected.classes_)
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_tensors_on_a_gpu_are_computed_there_and_stay_there(kind):
     torch = pytest.importorskip("torch")

@@ -298,7 +298,7 @@ class RowProblem(Problem):
         if continues and absent and set(absent) <= hidden_arrays(rbm._hidden_layer_type).keys():
             raise other_meaning(rbm, "hidden_units")
         check_library(rbm, X)
-        place, given, sample_weight = place_of(X), X, to_numpy(sample_weight)
+        place, given = place_of(X), X
         X = X if place is None else to_numpy(X)
         X, weight = present_rows(X, check_weights(sample_weight, X))
         reset = not (resumes and form.is_known_to(rbm))

@@ -90,7 +90,7 @@ def to_numpy(array: Any) -> Any:
         return array
     if _follows_protocols(array):
         return array.get()
-    if not hasattr(array, "__dlpack__"):
+    if not _follows_array_api(array):
         return array
     if hasattr(array, "detach"):  # tensor of PyTorch, perhaps on a GPU or with a gradient
         return array.detach().cpu().numpy()
@@ -195,12 +195,21 @@ def _is_of_other_library(array: Any) -> bool:
     """True for an array of a library other than NumPy, under array API dispatch."""
     if not get_config()["array_api_dispatch"] or isinstance(array, np.ndarray):
         return False
-    return _follows_protocols(array) or hasattr(array, "__dlpack__")
+    return _follows_protocols(array) or _follows_array_api(array)
 
 
 def _follows_protocols(array: Any) -> bool:
     """True for an array of a library that follows NumPy's protocols, as CuPy does."""
     return hasattr(array, "__array_function__") and hasattr(array, "get")
+
+
+def _follows_array_api(array: Any) -> bool:
+    """True for an array of the array API or a tensor of PyTorch.
+
+    Arrays of PyArrow have `__dlpack__`, too, but it fails for text and missing values.
+    """
+    is_array = hasattr(array, "__array_namespace__") or hasattr(array, "detach")
+    return is_array and hasattr(array, "__dlpack__")
 
 
 def _check_same(fitted: Place | None, given: Place | None, estimator: Any, name: str) -> None:

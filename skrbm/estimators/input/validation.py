@@ -195,7 +195,7 @@ def check_weights(sample_weight: Any, X: Any) -> Array | None:
     """
     if sample_weight is None:
         return None
-    weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weights = _check_sample_weight(to_numpy(sample_weight), X, dtype=np.float64)
     with np.errstate(over="ignore"):
         is_summable = np.finfo(np.float64).tiny <= weights.sum() < np.inf
     if weights.min() < 0 or not is_summable:
