@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self, final
@@ -215,7 +216,10 @@ class SamplesDisplay(Display):
         samples = estimator.sample(n_images, n_gibbs_steps, random_state=random_state)
         kinds = {"samples": samples}
         if method == "mean":
-            kinds = {"means of samples": estimator.inverse_transform(estimator.transform(samples))}
+            sampler = copy(estimator)
+            if not hasattr(samples, "columns"):  # an array has no names that could be checked
+                vars(sampler).pop("feature_names_in_", None)
+            kinds = {"means of samples": sampler.inverse_transform(sampler.transform(samples))}
         if X is not None:
             n_rows = _num_samples(X)
             X, others = (X.tocsr() if is_sparse(X) else X)[:n_images], {}

@@ -106,8 +106,8 @@ def to_spin(rbm: BernoulliRBM) -> SpinRBM:
 def _plain(rbm: BaseRBM, expected: type[BaseRBM]) -> tuple[Array, Array, Array]:
     if not isinstance(rbm, expected):
         raise TypeError(
-            f"Expected a {expected.__name__}, whose states can be mapped, got a "
-            f"{type(rbm).__name__}."
+            f"Expected a {expected.__name__} of skrbm, whose states can be mapped, got a "
+            f"{type(rbm).__name__} of {type(rbm).__module__.partition('.')[0]}."
         )
     if rbm.hidden_units != "binary":
         raise ValueError(

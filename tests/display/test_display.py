@@ -1,6 +1,8 @@
 """Displays: the numbers that they draw, and scikit-learn's manners."""
 
 import sys
+import warnings
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
@@ -317,6 +319,12 @@ def test_samples_may_be_shown_as_means(rbm):
     np.testing.assert_array_equal(shown.reshape(4, 64), means)
     with pytest.raises(ValueError, match=r"'method' .*'sample'.* Got 'average'"):
         SamplesDisplay.from_estimator(rbm, method="average")
+    # Slip: arrays without names that are checked for those of the fit.
+    named = copy(rbm)
+    named.feature_names_in_ = np.array([f"pixel {i}" for i in range(64)], dtype=object)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SamplesDisplay.from_estimator(named, n_gibbs_steps=5, method="mean", random_state=0)
 
 
 def test_pictures_have_titles_and_units_and_keep_those_that_are_there(rbm, table):

@@ -4,6 +4,7 @@ import numpy as np
 import oracles
 import pytest
 from estimators.instances import assigned, random_machine
+from sklearn.neural_network import BernoulliRBM as TheirRBM
 
 from skrbm import DivergenceError, to_bernoulli, to_spin
 
@@ -91,3 +92,10 @@ def test_other_parameters_are_taken_over_and_all_come_back():
     assert to_spin(twin).get_params() == pytest.approx(before)
     unbound = to_bernoulli(assigned(p, max_norm=None, max_gradient_norm=None))
     assert unbound.max_norm is unbound.max_gradient_norm is None
+
+
+def test_a_class_of_the_same_name_is_told_from_ours():
+    # Slip: "Expected a BernoulliRBM, got a BernoulliRBM".
+    message = r"Expected a BernoulliRBM of skrbm, .* got a BernoulliRBM of sklearn\."
+    with pytest.raises(TypeError, match=message):
+        to_spin(TheirRBM(2).fit(np.eye(3)))

@@ -399,7 +399,7 @@ def model_of(rbm: Any) -> ArrayModel:
     if not isinstance(model, ArrayModel):
         advice = " Pass its attribute estimator_." if hasattr(rbm, "estimator_") else ""
         raise TypeError(
-            f"Expected a BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM, got "
+            f"Expected a BernoulliRBM, SpinRBM, GaussianBernoulliRBM or TabularRBM of skrbm, got "
             f"{type(rbm).__name__}.{advice}"
         )
     return model
