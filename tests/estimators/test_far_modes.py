@@ -238,7 +238,7 @@ def test_a_stream_of_clusters(edits, rng):
     rbm = GaussianBernoulliRBM(5, random_state=0)
     for begin in (0, 300, 600):
         rbm.partial_fit(X[begin : begin + 300])
-    assert rbm._data["kurtosis"].min() > 100
+    assert rbm._data["kurtosis"].min() > 10
     if edits:
         X = np.hstack([X, X[:, :1]])
         rbm.components_ = np.hstack([rbm.components_, rbm.components_[:, :1]])
@@ -507,6 +507,19 @@ def test_factors_are_learned_by_default(estimator, rng):
         for kind in (estimator, without(estimator, "factors"))
     ]
     assert means[0] > means[1] + 1
+
+
+def test_factors_within_clusters_are_learned(rng):
+    """Slip: steps of the log-variances ten times shorter than far modes need: 4 nats are lost."""
+    centers, loadings = 2 * rng.normal(size=(5, 30)), 0.7 * rng.normal(size=(5, 3, 30))
+    of_row = rng.integers(5, size=2000)
+    within = np.einsum("nk,nkj->nj", rng.normal(size=(2000, 3)), loadings[of_row])
+    X = centers[of_row] + within + 0.5 * rng.normal(size=(2000, 30))
+    means = [
+        exact_mean(kind(16, n_iter=10, random_state=0).fit(X), X)
+        for kind in (GaussianBernoulliRBM, without(GaussianBernoulliRBM, "kurtosis"))
+    ]
+    assert means[0] > means[1] - 2
 
 
 def test_factors_obey_the_bound_of_the_weights(rng):

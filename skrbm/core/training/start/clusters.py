@@ -33,9 +33,6 @@ MIN_TIE_SHARE = 0.5  # share of ties in a sorted column above which it has few d
 MIN_FLIPS, MIN_VALUE_GAPS = 3.0, 1.25
 RELATIVE_ROUNDING = 1e-6  # relative rounding error of deviations from the mean
 MAX_DEVIATIONS = 1e6  # standard deviations from the mean; k-means crashes for extreme values
-# Steps of the log-variances may change the log-odds of modes by a tenth of the change that steps of
-# other parameters cause.
-LOG_VARIANCE_SAFETY = 10
 # Smallest number of rows of a rare group, and largest number per `MAX_CLUSTERED_ROWS` rows of data:
 # k-means finds larger groups.
 MIN_RARE_ROWS, MAX_RARE_ROWS = 2, 4 * MIN_CLUSTER_ROWS
@@ -100,14 +97,13 @@ class Clusters:
         Returns
         -------
         kurtosis : float
-            Lower bound on the kurtosis of every column, computed with the eigenvalue multiplied by
-            `LOG_VARIANCE_SAFETY`.
+            Lower bound on the kurtosis of every column.
         """
         squares = (self.centers - self.shares @ self.centers) ** 2
         squares /= np.where(variance > 0, variance, np.inf)
         squares -= self.shares @ squares
         eigenvalue = np.linalg.norm(np.sqrt(self.shares)[:, None] * squares, ord=2) ** 2
-        return float(3 + 2 * LOG_VARIANCE_SAFETY * eigenvalue)
+        return float(3 + 2 * eigenvalue)
 
 
 def find_clusters(
