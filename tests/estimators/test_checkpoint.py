@@ -1,5 +1,6 @@
 """Checkpoints: a fit that was killed and resumed is the fit that nobody killed."""
 
+import shutil
 import tempfile
 
 import joblib
@@ -179,6 +180,50 @@ def test_checkpoints_come_every_few_passes_and_are_whole(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
     (tmp_path / "other").touch()
     assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+def test_training_goes_on_if_a_checkpoint_cannot_be_written(tmp_path):
+    """Seen to fail where an error of the disk ended the fit: all epochs since the checkpoint were lost.
+    Slip: half a file in place of the previous one.
+    """
+    resource = pytest.importorskip("resource", reason="Windows has no limits of file sizes")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    class Disk(Killer):
+        """Callback that limits the sizes of files from some epoch on."""
+
+        def __init__(self, n_passes, size):
+            self.n_left, self.size = n_passes, size
+
+        def on_fit_task_end(self, estimator, context):
+            self.n_left -= 1
+            if self.n_left < 0:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (self.size, before[1]))
+
+    X, path = draw("bernoulli"), tmp_path / "fit"
+    rbm = new("bernoulli", n_iter=N_ITER, random_state=0)
+    whole = clone(rbm).fit(X)
+    rbm.set_callbacks(Disk(2, 1000), Checkpoint(path), Disk(0, before[0]))
+    with pytest.warns(UserWarning, match=r"fit' could not be written: File too large\. Training"):
+        rbm.fit(X)
+    assert all_bits(rbm.set_callbacks()) == all_bits(whole)
+    assert list(tmp_path.iterdir()) == [path]
+    assert joblib.load(path).n_iter_ == 2
+
+
+def test_training_goes_on_without_the_folder_of_checkpoints(tmp_path):
+    """Seen to fail where the absent folder ended the fit."""
+
+    class Removing(Killer):
+        def on_fit_task_end(self, estimator, context):
+            shutil.rmtree(tmp_path / "folder", ignore_errors=True)
+
+    X, path = draw("bernoulli"), tmp_path / "folder" / "fit"
+    path.parent.mkdir()
+    rbm = new("bernoulli", n_iter=N_ITER).set_callbacks(Removing(0), Checkpoint(path))
+    with pytest.warns(UserWarning, match=r"fit' could not be written: No such file") as warned:
+        assert rbm.fit(X).n_iter_ == N_ITER
+    assert len({str(warning.message) for warning in warned}) == 1  # repeats are not shown
 
 
 def test_a_file_keeps_its_link_and_its_permissions(tmp_path):

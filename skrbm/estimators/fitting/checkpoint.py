@@ -14,7 +14,7 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from skrbm.estimators.input.validation import write_attributes
+from skrbm.estimators.input.validation import warn_user, write_attributes
 
 # Parameters that may differ between an interrupted fit and the fit that resumes it, since they do
 # not change the remaining epochs. `missing` only accepts or refuses rows.
@@ -42,9 +42,10 @@ class Checkpoint:
     path : str or path-like
         File to write, in an existing folder. The file is replaced atomically: if the process is
         killed while it writes the file, the previous checkpoint is kept; a folder named
-        ``.skrbm-...``, which can be deleted, may remain beside it. An existing file keeps its
-        permissions. Like every pickle, a checkpoint can run code when it is loaded: only load
-        checkpoints that you trust.
+        ``.skrbm-...``, which can be deleted, may remain beside it. If the file cannot be written,
+        for example to a full disk, a warning is issued and training continues. An existing file
+        keeps its permissions. Like every pickle, a checkpoint can run code when it is loaded: only
+        load checkpoints that you trust.
     every : int, default=1
         Number of epochs between two checkpoints. A checkpoint is also saved after epoch `n_iter`,
         and after the epoch at which `early_stopping` or the schedule "adaptive" ends the fit.
@@ -136,6 +137,8 @@ class Checkpoint:
     ) -> None:
         """Save the fit after an epoch, if a checkpoint is due.
 
+        If the file cannot be written, training continues, and the previous file is kept.
+
         Parameters
         ----------
         estimator : object
@@ -145,6 +148,11 @@ class Checkpoint:
         fitted_estimator : object, default=None
             Copy of the estimator with the fitted attributes after this epoch. If it is None or has
             no checkpoint, nothing is saved.
+
+        Warns
+        -----
+        UserWarning
+            If the file cannot be written, for example because the disk is full.
         """
         checkpoint = getattr(fitted_estimator, "_training_state", {}).get("checkpoint")
         if checkpoint is None:
@@ -156,14 +164,27 @@ class Checkpoint:
         callbacks = [name for name in vars(kept) if "callback" in name]
         write_attributes(kept, dict.fromkeys(callbacks))  # callbacks belong to this process
         path = Path(self.path).resolve()  # a link is kept, and its target replaced
-        # A file in a new folder has the permissions of other new files, unlike that of `mkstemp`.
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".skrbm-") as folder:
-            temporary = Path(folder, path.name)
-            with temporary.open("wb") as file:
-                joblib.dump(kept, file)
-            if path.exists():
-                shutil.copymode(path, temporary)
-            temporary.replace(path)
+        try:
+            _write(kept, path)
+        except OSError as error:
+            warn_user(
+                f"The checkpoint {str(path)!r} could not be written: {error.strerror or error}. "
+                f"Training continues, and an earlier checkpoint is kept. Check the folder and the "
+                f"free disk space.",
+                UserWarning,
+            )
+
+
+def _write(estimator: Any, path: Path) -> None:
+    """Write a pickle of an estimator, which replaces an existing file atomically."""
+    # A file in a new folder has the permissions of other new files, unlike that of `mkstemp`.
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".skrbm-") as folder:
+        temporary = Path(folder, path.name)
+        with temporary.open("wb") as file:
+            joblib.dump(estimator, file)
+        if path.exists():
+            shutil.copymode(path, temporary)
+        temporary.replace(path)
 
 
 def copy_to_fit(estimator: Any) -> Any:
