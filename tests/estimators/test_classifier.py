@@ -385,6 +385,28 @@ def test_further_classes_are_sent_to_what_learns_them():
     np.testing.assert_array_equal(classifier.classes_, [1, 2])
 
 
+@pytest.mark.parametrize("method", ["predict_proba", "transform", "sample"])
+@pytest.mark.parametrize(
+    ("name", "after"), [("hidden_units", "relu"), ("parameterization", "goodfellow")]
+)
+def test_fitted_arrays_of_a_classifier_keep_their_meaning(name, after, method):
+    """Seen to fail where only an estimator of its own was checked: probabilities of another model,
+    in silence. Arrays assigned by hand may have any meaning, and a change that is taken back does
+    no harm.
+    """
+    X, y = labelled()
+    classifier = RBMClassifier(new("cho", **FAST)).fit(X, y)
+    rbm, argument = classifier.estimator_, 3 if method == "sample" else X
+    before = getattr(rbm, name)
+    rbm.set_params(**{name: after})
+    with pytest.raises(ValueError, match=f"{name}='{after}' was changed since fit"):
+        getattr(classifier, method)(argument)
+    rbm.set_params(**{name: before})
+    getattr(classifier, method)(argument)
+    rbm.set_params(**{name: after}).components_ = rbm.components_ / 2
+    getattr(classifier, method)(argument)
+
+
 def test_another_number_of_components_needs_a_new_start():
     """Slip: a warm start that ignores it."""
     X, y = labelled()

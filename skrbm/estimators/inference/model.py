@@ -81,6 +81,19 @@ class Model(ABC):
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
         """Mean and variance of all visible columns."""
 
+    def check_meanings(self) -> None:
+        """Check that the public arrays have the meaning that they had after the fit.
+
+        Raises
+        ------
+        ValueError
+            If a parameter in `MEANINGS` was changed since fit, and the public arrays were not.
+        """
+        training_state = getattr(self.owner, "_training_state", {})
+        changed = changed_parameters(self.rbm, training_state)
+        if changed and training_state["fingerprint"] == fingerprint(self.public):
+            raise other_meaning(self.rbm, changed[0])
+
     def fill_unobserved_means(self, statistics: Statistics) -> Statistics:
         """Replace the means of columns without observed values, which are NaN.
 
@@ -130,10 +143,7 @@ class ArrayModel(Model):
         rbm = self.rbm
         check_has_arrays(rbm)
         rbm._validate_params()
-        training_state = getattr(rbm, "_training_state", {})
-        changed = changed_parameters(rbm, training_state)
-        if changed and training_state["fingerprint"] == fingerprint(self.public):
-            raise other_meaning(rbm, changed[0])
+        self.check_meanings()
         weights = check_parameter(rbm, "components_", 2).T
         layers: dict[str, dict[str, Array]] = {"visible": {}, "hidden": {}}
         sizes = dict(zip(layers, weights.shape, strict=True))

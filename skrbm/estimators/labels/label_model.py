@@ -38,8 +38,10 @@ class LabelModel(Model):
         ------
         ValueError
             If a label array is not an array of finite numbers, if its shape does not match the
-            numbers of hidden units and classes, or if `ArrayModel.machine` raises a ValueError.
+            numbers of hidden units and classes, or if `check_meanings` or `ArrayModel.machine`
+            raises a ValueError.
         """
+        self.check_meanings()
         machine = self.rbm._model.machine(X, is_varying)
         weights = check_parameter(self.owner, "label_components_", 2)
         bias = check_parameter(self.owner, "intercept_label_", 1)
