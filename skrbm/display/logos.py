@@ -106,7 +106,8 @@ class LogoDisplay(Display):
         if not discrete:
             raise ValueError(
                 f"Logos expected columns of categories, but {type(estimator).__name__} has none. "
-                f"Use ComponentsDisplay for weights of pixels."
+                f"Use HiddenUnitDisplay for the weights of a hidden unit, or ComponentsDisplay for "
+                f"weights of pixels."
             )
         machine = model.machine()
         unit = checked_unit(unit, machine.weights.shape[1])

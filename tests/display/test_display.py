@@ -457,9 +457,11 @@ def test_a_logo_shows_the_columns_of_the_longest_weights(table):
 def test_what_has_no_letters_is_refused(rbm, table):
     with pytest.raises(ValueError, match=r"BernoulliRBM has none.*ComponentsDisplay"):
         LogoDisplay.from_estimator(rbm, 0)
-    numbers = TabularRBM(2, n_iter=1, random_state=0).fit(np.arange(80.0).reshape(20, 4) % 7)
-    with pytest.raises(ValueError, match="TabularRBM has none"):
+    rows = np.arange(80.0).reshape(20, 4) % 7
+    numbers = TabularRBM(2, n_iter=1, random_state=0).fit(rows)
+    with pytest.raises(ValueError, match=r"TabularRBM has none\. Use HiddenUnitDisplay"):
         LogoDisplay.from_estimator(numbers, 0)
+    assert len(HiddenUnitDisplay.from_estimator(numbers, rows, 0).bars_) == 4
     for unit in (2, -1, 0.5, "first"):
         with pytest.raises(ValueError, match=f"from 0 to 1, got {unit!r}"):
             LogoDisplay.from_estimator(table, unit)
