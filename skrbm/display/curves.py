@@ -243,11 +243,11 @@ class FreeEnergyDisplay(Display):
             inside = np.clip(energies, edges[0], edges[-1])
             n_outside = int((inside != energies).sum())
             density = np.histogram(inside, edges, density=True)[0]
-            label = f"{kind}, mean {energies.mean():.1f}"
+            label = f"{kind}, mean {energies.mean():.6g}"
             label += f", {n_outside} outside" if n_outside else ""
             self.histograms_.append(ax.stairs(density, edges, fill=True, alpha=0.5, label=label))
         if self.threshold is not None:
-            label = f"threshold {self.threshold:.1f}"
+            label = f"threshold {self.threshold:.6g}"
             self.line_ = ax.axvline(self.threshold, color="black", linestyle="--", label=label)
         ax.set_xlabel("free energy, nats")
         ax.set_ylabel("density")

@@ -267,6 +267,14 @@ def test_outliers_neither_flatten_nor_fill_the_picture(train, held_out, seen, n_
         assert np.diff(edges).max() < 1
 
 
+def test_labels_of_large_free_energies_are_short():
+    """Seen to fail with a fixed number of decimals: hundreds of digits."""
+    display = FreeEnergyDisplay(1e298 * BULK, 1e298 * (BULK + 1), 1e298).plot()
+    labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert max(map(len, labels)) < 50
+    assert labels[-1] == "threshold 1e+298"
+
+
 @pytest.mark.parametrize(
     ("held_out", "message"), [([1.0, np.nan], "held_out contains NaN"), ([], "minimum of 1")]
 )
