@@ -96,6 +96,27 @@ def test_a_stop_request_ends_the_fit_cleanly(kind):
     assert_same_arrays(recorder.shown[-1], rbm)
 
 
+@pytest.mark.parametrize("of_labels", [False, True])
+def test_the_last_epoch_of_a_stopped_fit_is_recorded(of_labels):
+    """Seen to fail without the record: the history ended long before the fit. Slips: an epoch that is
+    recorded twice; a score that draws from the random stream of training.
+    """
+    X = draw("bernoulli")
+    rbm = new("bernoulli", n_iter=3, learning_rate_schedule="constant", random_state=0)
+    whole, longer = rbm, clone(rbm).set_params(n_iter=9)
+    if of_labels:
+        whole, longer = RBMClassifier(whole), RBMClassifier(longer)
+    whole.fit(X, X[:, 0])
+    for n_iter in (1, 3):
+        stopped = longer.set_callbacks(Recorder(stop_after=n_iter)).fit(X, X[:, 0])
+        history = {name: values for name, values in stopped.history_.items() if name != "time"}
+        assert history["n_iter"] == sorted({1, n_iter})
+        n_records = len(history["n_iter"])
+        assert history == {name: whole.history_[name][:n_records] for name in history}
+    assert_same_arrays(stopped, whole)
+    assert_same_arrays(*(model.partial_fit(X, X[:, 0]) for model in (stopped, whole)))
+
+
 def test_callbacks_are_torn_down_after_a_failure():
     """Catches an estimator that is put back as it was, and forgets what to tear down."""
     recorder = Recorder()

@@ -16,7 +16,7 @@ from skrbm.core.interrupts import Interrupts, deferred_interrupts
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, like, to_host
 from skrbm.core.training.loop import run_epochs
-from skrbm.core.training.monitoring import EarlyStopping, Plateau
+from skrbm.core.training.monitoring import EarlyStopping, Plateau, Score
 from skrbm.core.training.part import without_data
 from skrbm.core.training.parts.average import averaged
 from skrbm.core.training.parts.constraints import Constraints
@@ -109,6 +109,8 @@ class Fit:
         Number of completed epochs of the fit, including those before an interruption.
     latest : tuple of int and Machine, default=None
         Cached result of `_averaged`: the number of updates when it was computed, and the machine.
+    notes : dict of str to float, default=None
+        Values of the last epoch for the history, or None if they are recorded.
     error : DivergenceError, default=None
         Error that ended the fit, or None if training has not diverged.
     is_interrupted : bool, default=False
@@ -125,6 +127,7 @@ class Fit:
     stopping: EarlyStopping | None
     n_done: int
     latest: tuple[int, Machine] | None = None
+    notes: dict[str, float] | None = None
     error: DivergenceError | None = None
     is_interrupted: bool = False
 
@@ -193,6 +196,8 @@ class Fit:
                     self.n_done += 1
                     is_over = self._end_epoch()
                     if task.end_epoch(partial(self.checkpoint, is_over=is_over)) or is_over:
+                        if self.notes is not None:  # no record was due
+                            self._record()
                         break
         except KeyboardInterrupt:
             self.is_interrupted = True
@@ -207,14 +212,14 @@ class Fit:
     def _end_epoch(self) -> bool:
         """Finish an epoch, and return True if its score ends training.
 
-        The epoch is recorded if `verbose` is nonzero or, in `fit`, if a record is due.
+        The epoch is recorded if `verbose` is nonzero or, in `fit`, if a record is due. If a
+        callback ends the fit after this epoch, `run` records it.
         """
         self.recorder.history.n_iter += 1
-        notes = {"learning_rate": self.state.learning_rate} | self.start.phase.finish_epoch()
+        self.notes = {"learning_rate": self.state.learning_rate} | self.start.phase.finish_epoch()
         if not (self.problem.model.rbm.verbose or (self.problem.is_planned and self._is_due)):
             return False
-        machine, stopping = self._averaged(), self.stopping
-        score = self.recorder.record(machine, self._particles, notes, self.start.rng)
+        score, stopping = self._record(), self.stopping
         if stopping is None:
             return False
         if np.isnan(score.mean) and self.n_done == 1:
@@ -223,7 +228,12 @@ class Fit:
                 "an improvement. Set track_likelihood=True, or train without them.",
                 ConvergenceWarning,
             )
-        return stopping.add(score, machine, self.state)
+        return stopping.add(score, self._averaged(), self.state)
+
+    def _record(self) -> Score:
+        """Record the scores of the last epoch."""
+        notes, self.notes = self.notes or {}, None
+        return self.recorder.record(self._averaged(), self._particles, notes, self.start.rng)
 
     @property
     def _is_due(self) -> bool:
