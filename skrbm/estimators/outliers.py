@@ -18,7 +18,6 @@ from skrbm.estimators.fitting.checkpoint import copy_to_fit
 from skrbm.estimators.inference.missing_values import observed_free_energy
 from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
-    check_features,
     check_weights,
     estimator_of,
     number_of_rows,
@@ -184,8 +183,9 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_library(self, X)
-        check_features(self, X)
-        return self._scores(X)
+        scores = self._scores(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return scores
 
     def decision_function(self, X: Any) -> Array:
         """Compute the score of each row minus the threshold `offset_`.

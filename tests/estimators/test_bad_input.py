@@ -295,19 +295,6 @@ def test_gaussian_refuses_sparse_data(method):
         assert bits(rbm) == before
 
 
-@pytest.mark.parametrize("rbm", [BernoulliRBM(2, n_iter=1), TabularRBM(2, n_iter=1)])
-@pytest.mark.parametrize("model", [RBMClassifier, RBMImputer, RBMOutlierDetector])
-def test_wrong_widths_are_those_of_the_estimator_of_the_user(model, rbm):
-    """Seen to fail with the name of the model within, which the user may not know."""
-    X = np.random.default_rng(0).integers(0, 2, (30, 4)).astype(float)
-    fitted = model(rbm).fit(X, X[:, 0])
-    call = fitted.transform if model is RBMImputer else fitted.predict
-    with pytest.raises(ValueError, match=f"X has 3 features, but {model.__name__} is expecting 4"):
-        call(X[:, :3])
-    with pytest.raises(ValueError, match="Expected 2D"):
-        call(X[0])
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("value", [0.0, 7.3, 1e6])
 @pytest.mark.parametrize("method", LEARNERS)

@@ -23,12 +23,7 @@ from sklearn.utils._param_validation import (
     make_constraint,
     validate_params,
 )
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_array,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
 
 from skrbm.core.interrupts import deferred_interrupts
 from skrbm.core.likelihood.exact import TooManyStatesError
@@ -362,15 +357,6 @@ def check_width(
             f"{name} has {X.shape[1]} {what}, but {type(estimator).__name__} is expecting "
             f"{expected} {what} as input."
         )
-
-
-def check_features(estimator: BaseEstimator, X: Any) -> None:
-    """Check the number and the names of the features of rows for a fitted meta-estimator.
-
-    Nothing is checked if `X` does not have two dimensions; the inner estimator refuses it.
-    """
-    if len(np.shape(X)) == 2:
-        validate_data(estimator, X, reset=False, skip_check_array=True)
 
 
 def compared_domain(units: type[Units], estimator: BaseEstimator) -> tuple[float, float] | None:

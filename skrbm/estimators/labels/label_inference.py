@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skrbm.core.chains.gibbs import clamped_gibbs
 from skrbm.core.chains.jumps import draw_given_observed
@@ -20,7 +20,6 @@ from skrbm.estimators.input.array_libraries import check_library
 from skrbm.estimators.input.validation import (
     COUNT,
     RANDOM_STATE,
-    check_features,
     checked_arguments,
     public_methods_of,
 )
@@ -186,8 +185,8 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         check_is_fitted(self)
         check_library(self, X)
         model = self.estimator_._model
-        check_features(self, X)
         checked = model.check_X(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
         labels = Labels(LabelModel(self).machine(checked))
 
         def answer(machine: Machine, v: Any) -> Array:
