@@ -328,10 +328,10 @@ def natural_machine(machine: Machine) -> tuple[Machine, float]:
     v_signal, v_slope = machine.visible.affine_signal
     h_signal, h_slope = machine.hidden.affine_signal
     W = machine.weights
+    origin: Any = [np.zeros((1, n), W.dtype, like=W) for n in W.shape]
     with np.errstate(invalid="ignore"):  # BLAS has reported one for finite arrays
         visible = machine.visible.natural().recentered(None, v_slope * (W @ h_signal))
         hidden = machine.hidden.natural().recentered(None, h_slope * (v_signal @ W))
-    weights = v_slope[:, None] * W * h_slope
-    natural = Machine(visible, hidden, weights.astype(weights.dtype, order="C", copy=False))
-    origin: Any = [np.zeros((1, n), W.dtype, like=W) for n in W.shape]
-    return natural, float(natural.energy(*origin)[0] - machine.energy(*origin)[0])
+        weights = v_slope[:, None] * W * h_slope
+        natural = Machine(visible, hidden, weights.astype(weights.dtype, order="C", copy=False))
+        return natural, float(natural.energy(*origin)[0] - machine.energy(*origin)[0])
