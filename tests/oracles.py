@@ -339,14 +339,17 @@ def log_likelihood_gradient(p, v, step=1e-4):
     return finite_difference_gradient(lambda moved: np.mean(log_likelihood(moved, v)), p, step)
 
 
-def ascent(p, gradient, data_variance=0.0, data_kurtosis=3.0):
+def ascent(p, gradient, data_variance=0.0, data_kurtosis=3.0, frequencies=None):
     """Direction of a training step: the gradient with states measured in units of their own.
 
     Spins are measured in the distance of their states, which is two, Gaussian states in sigma. In
     units of sigma the weights of all parameterisations are krizhevsky's, and means and weights of
     data that are multiplied by a constant move by the same number of sigmas. All of them move more
     slowly by the share of the noise in the data's variance, if that is larger; log-variances slower
-    still where the data's tails are heavier than normal ones. Other units follow the gradient.
+    still where the data's tails are heavier than normal ones. Categorical units move faster by a
+    twelfth of the number of equally likely values that would be equal in two rows as often, at least
+    1 and at most 8, unless `frequencies`, of shape (n_visible,), is None.
+    Other units follow the gradient.
     """
     names = "weights", "visible_bias", "hidden_bias"
     multiples = {name: np.ones_like(getattr(p, name)) for name in names}
@@ -354,6 +357,10 @@ def ascent(p, gradient, data_variance=0.0, data_kurtosis=3.0):
     for kind, own in p.parts:
         if kind == "spin":
             weights[own], bias[own] = 1 / 4, 1 / 4
+    for kind, own in p.units:
+        if kind == "categorical" and frequencies is not None:
+            shares = frequencies[own]
+            weights[own] = bias[own] = max(1, min(8, 1 / (12 * shares @ shares)))
     if p.kind == "spin":
         weights[:], multiples["hidden_bias"][:] = 1 / 16, 1 / 4
     if p.log_variance is not None:

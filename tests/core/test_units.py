@@ -637,6 +637,20 @@ def test_absent_categories_start_as_if_a_part_of_a_row_had_them(n_samples):
         np.testing.assert_allclose(units.bias[own].sum(), 0, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_steps_of_a_category_follow_its_effective_number_of_values(dtype):
+    # Slips: the number of values, factors below one, factors without a bound, a unit's neighbors.
+    shares = [0.3, 0.7], [0.9, *[0.01] * 10], [0.05] * 20, [0.2, *[0.02] * 40], [0.01] * 100
+    expected = 1, 1, 20 / 12, 1 / (12 * (0.2**2 + 40 * 0.02**2)), 8
+    widths = tuple(map(len, shares))
+    mean = np.concatenate(shares).astype(dtype)
+    units = Categorical(np.zeros(sum(widths), dtype), widths)
+    signal, parameters = units.metric(mean * (1 - mean))
+    assert signal.dtype == dtype
+    np.testing.assert_array_equal(parameters["bias"], signal)
+    np.testing.assert_allclose(signal, np.repeat(expected, widths), rtol=1e-5)
+
+
 def test_too_many_quadrature_nodes_are_refused():
     unit = Gaussian(np.zeros(1), np.log([1e-8]), parameterization="cho")
     with pytest.raises(QuadratureError, match="10000 quadrature nodes that are allowed"):

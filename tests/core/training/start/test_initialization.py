@@ -52,7 +52,7 @@ def test_initial_weights_are_alike_in_the_effect_of_a_standard_deviation(kind, s
     # Slips: one scale for all widths, the deviation for the variance, a field that grows with sigma,
     # the metric of one part of a layer used for another.
     # Hidden units without effect on each other: hardly any is on.
-    _, variance, _, p = start(kind, 200, 300, seed, rng, hidden_bias=-12.0)
+    mean, variance, _, p = start(kind, 200, 300, seed, rng, hidden_bias=-12.0)
     n_visible = len(variance)
     energies = oracles.energy(p, np.eye(n_visible + 1, n_visible, k=-1), np.eye(301, 300, k=-1))
     origin, *steps = energies[:, :1] - energies[:, 1:]  # a hidden unit's field lowers the energy
@@ -60,7 +60,8 @@ def test_initial_weights_are_alike_in_the_effect_of_a_standard_deviation(kind, s
     scale = initialization.INITIAL_FIELD / (p.hidden_values[1] - p.hidden_values[0])
     assert_mean(effects.sum(axis=0), scale**2)
     own = variance[p.gaussian_columns]
-    metric = oracles.ascent(p, {"weights": np.ones_like(p.weights)}, own)["weights"][:, 0]
+    ones = {"weights": np.ones_like(p.weights)}
+    metric = oracles.ascent(p, ones, own, frequencies=mean)["weights"][:, 0]
     shares = metric * (effects / p.weights**2)[:, 0]
     assert_mean(effects.T, scale**2 * shares / shares.sum())
 
