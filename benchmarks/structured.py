@@ -38,6 +38,8 @@ MEDIAN_LENGTH, LOG_SPREAD = 5.0, 1.2  # words of a document, and deviation of th
 RADII, RING_NOISE = (1.0, 3.0), 0.1  # of two rings, and deviation from them
 N_WIDE, SPACING = 50, 25  # columns; times from one window of a series to the next
 CHANGES, BURST = (0.005, 0.05), 6.0  # probabilities that a quiet time and a burst end; their size
+N_TOPICS, N_WORDS = 5, 500  # words of the dictionary, an equal number of each topic
+FREQUENT, RARE = 0.05, 0.002  # probabilities of the words of a document's topic, and of others
 LENGTHS = np.linspace(-6, 6, 1001)  # deviations of the log-length, where its density is summed
 
 
@@ -200,6 +202,16 @@ def photographs(sides: tuple[int, ...]) -> Iterator[DataSet]:
         grey = patches(side)
         yield DataSet(f"patches, {side}, grey", BernoulliRBM, grey)
         yield DataSet(f"patches, {side}, thresholded", BernoulliRBM, 1.0 * (grey > 0.5))
+
+
+def topics() -> Iterator[DataSet]:
+    """Words that occur in documents, each of which has one topic."""
+    rng = np.random.default_rng(0)
+    topic_of_word = np.arange(N_WORDS) * N_TOPICS // N_WORDS
+    means = np.where(topic_of_word == np.arange(N_TOPICS)[:, None], FREQUENT, RARE)
+    bits = rng.random((N_MANY_ROWS, N_WORDS)) < means[rng.integers(N_TOPICS, size=N_MANY_ROWS)]
+    density = mixture_of_bits(bits, means, np.full(N_TOPICS, 1 / N_TOPICS))
+    yield DataSet("bits, topics", BernoulliRBM, 1.0 * bits, density)
 
 
 def rare_groups() -> Iterator[DataSet]:

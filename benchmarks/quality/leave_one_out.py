@@ -40,7 +40,7 @@ from skrbm import BernoulliRBM, GaussianBernoulliRBM
 
 PARTS = (
     *("jumps", "mixed rows", "extrapolated rows", "anchors", "damping"),
-    *("clusters", "factors", "kurtosis", "average"),
+    *("clusters", "factors", "step scale", "kurtosis", "average"),
 )
 ALL, NONE = "all parts", "no parts"
 FOR_NUMBERS = {"factors", "kurtosis"}  # parts that need learned variances
@@ -68,6 +68,7 @@ WIDTHS = {
     "bits, all ones, 6 of 2000": (256,),
     "bits, all ones, 20 of 2000": (256,),
     "bits, document lengths": (256,),
+    "bits, topics": (18, 256),
     "numbers, far cluster, 6 of 2000": (18,),
     "numbers, one far number, 3 of 1000": (18,),
     "numbers, scattered, 6 of 1000": (18,),
@@ -107,6 +108,7 @@ def data_sets() -> Iterator[DataSet]:
             structured.lattices(),
             structured.one_factor(),
             structured.photographs((16,)),
+            structured.topics(),
             structured.rare_groups(),
             structured.factors(),
             structured.heavy_tails(),

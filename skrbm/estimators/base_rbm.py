@@ -83,7 +83,8 @@ class BaseRBM(
         "relu" units, the curvature is therefore fixed at one; for "drelu" units, the mean of the
         two curvatures is fixed at one.
     learning_rate : float
-        Initial learning rate, which `learning_rate_schedule` may decrease.
+        Initial learning rate, which `learning_rate_schedule` may decrease. With "sgd" and binary
+        hidden units, steps are up to eight times as long if the variances of all features are small.
     batch_size : int or "auto"
         Largest number of rows in a mini-batch. The sizes of the mini-batches in an epoch differ by
         at most one row. "auto" is one hundredth of the number of training rows, rounded down, but

@@ -74,8 +74,9 @@ class Start:
         each column, or in all columns. "is_varying" is the mask of the columns that are
         not constant, or True if it is unknown. "kurtosis" contains the kurtosis of each column (see
         `_kurtosis` in `start_fit.py`), and "least_kurtosis", if present, is a lower bound for all
-        columns. For `TabularRBM`, "table" contains the fields of the `Table` that encodes the
-        columns, except `kinds` and `categories`. The entries of `Problem.counts` are included.
+        columns. "step_scale", if present, is a factor of the metric. For `TabularRBM`, "table"
+        contains the fields of the `Table` that encodes the columns, except `kinds` and
+        `categories`. The entries of `Problem.counts` are included.
     base : Units
         Visible layer of independent units with the means and variances of all rows so far.
     ladder : Ladder

@@ -38,11 +38,11 @@ MAX_DOUBLE_WEIGHTS, MAX_DOUBLE_ELEMENTS = 2**12, 2**13
 
 
 # Names that experiments may leave out: parts; mixtures, extrapolations and anchors of `JumpToData`;
-# the pretraining on clusters and the factors in `start_fit`, and the kurtosis in the metric of
-# `Preconditioner`.
+# the pretraining on clusters, the factors and the step scale in `start_fit`, and the kurtosis in the
+# metric of `Preconditioner`.
 LEAVABLE = frozenset(
     {"guard", "jumps", "mixed rows", "extrapolated rows", "anchors", "damping", "average"}
-    | {"clusters", "factors", "kurtosis"}
+    | {"clusters", "factors", "kurtosis", "step scale"}
 )
 
 
@@ -90,7 +90,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     preconditioner = Preconditioner(
         like(variance.astype(machine.dtype), machine.weights),
         like(kurtosis.astype(machine.dtype), machine.weights),
-        rbm._metric_unit,
+        rbm._metric_unit * start.data.get("step_scale", 1.0),  # older fits have no scale
         rbm.max_gradient_norm,
     )
     penalties = penalties_of(rbm)

@@ -18,6 +18,7 @@ from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.start.clusters import find_clusters
 from skrbm.core.training.start.factors import factor_columns, factor_machine
 from skrbm.core.training.start.initialization import (
+    column_variances,
     initial_hidden_layer,
     initial_machine,
     initial_particles,
@@ -30,7 +31,11 @@ from skrbm.core.training.start.pretraining import (
     mode_means,
     pretrained_machine,
 )
-from skrbm.core.training.start.statistics import column_kurtosis, merged_statistics
+from skrbm.core.training.start.statistics import (
+    column_kurtosis,
+    largest_deviation,
+    merged_statistics,
+)
 from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Units
 from skrbm.estimators.fitting.checkpoint import check_same_fit
@@ -61,6 +66,10 @@ Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 MIN_SCALE_ROWS = 20  # rows from which a variance can be estimated within a factor of two
 MAX_DIVERGENCE = 1.0  # nats, beyond which a column whose scale was unknown is initialized anew
+# Variance of two-state columns below which steps are longer, largest squared distance of a row from
+# the mean for which they are, and largest factor of their lengths. In one of eight fits, a distance
+# of 60 loses a cluster of 5 % of the rows, and no bound loses groups of 6 and 20 rows of 2,000.
+SMALL_VARIANCE, SMALL_DEVIATION, MAX_STEP_SCALE = 0.15, 45.0, 8.0
 MAX_FACTOR_ROWS = 2000  # from which factors are estimated; imputing missing values of more is slow
 
 
@@ -130,6 +139,8 @@ def start_fit(problem: Problem) -> Start:
     else:
         data = problem.data_before  # includes these rows
     base = model.base_layer(data["all"])
+    if checkpoint is None:
+        data["step_scale"] = _step_scale(problem, base, data["all"][1])
     first = base if data["first"] is data["all"] else model.base_layer(data["first"])
     chains = {} if published is None else getattr(rbm, "_chains", {})
     betas, n_temperatures = chains.get("betas", ()), rbm.n_temperatures
@@ -199,6 +210,32 @@ def _new(
         data["least_kurtosis"] = found.least_kurtosis
     _check_range(model, machine, floating_type(problem.X, np.float64))
     return machine, data, state, None
+
+
+def _step_scale(problem: Problem, base: Units, mean: Array) -> float:
+    """Factor of the steps for columns that are rarely active, such as the words of documents.
+
+    The weights of a column grow at a rate proportional to its variance. If all variances are small,
+    nothing is learned in the default number of epochs. The steps are then longer, in inverse
+    proportion to the mean variance, weighted by the variances. A step changes the free energy of a
+    row in proportion to the squared distance of the row from the mean. The steps are therefore not
+    longer if there is a distant row: a rare group would be lost in spurious modes.
+
+    The result is at most `MAX_STEP_SCALE`. It is 1 if the columns or the hidden units do not have
+    two states, or if `_left_out` contains "step scale".
+    """
+    rbm, step = problem.model.rbm, base.value_step
+    kind: type[Units] = rbm._hidden_layer_type
+    if not step or len(kind.support.values) != 2 or "step scale" in rbm._left_out:
+        return 1.0
+    # Of the states that are drawn from gray values, which vary more than the values.
+    variances = column_variances(base) / step**2
+    variance = np.average(variances, weights=variances)
+    if variance >= SMALL_VARIANCE:
+        return 1.0
+    deviation = max(largest_deviation(problem.X, mean) / step**2, 1)
+    scale = min(SMALL_VARIANCE / variance, SMALL_DEVIATION / deviation)
+    return float(np.clip(scale, 1, MAX_STEP_SCALE))
 
 
 def _check_range(model: Model, machine: Machine, dtype: Any) -> None:

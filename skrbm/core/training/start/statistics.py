@@ -206,3 +206,28 @@ def column_kurtosis(
         total += block_total
         n_observed += block_weight
     return np.asarray(total / np.maximum(n_observed, np.finfo(np.float64).tiny))
+
+
+def largest_deviation(v: Any, mean: Array, *, block_elements: int = MOMENT_BLOCK_ELEMENTS) -> float:
+    """Largest squared Euclidean distance of a row from the mean.
+
+    Parameters
+    ----------
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Data of any numeric type; NaN is a missing value, which is replaced by the mean.
+    mean : ndarray of shape (n_visible,)
+        Mean of each column.
+    block_elements : int, default=MOMENT_BLOCK_ELEMENTS
+        Largest number of elements that are processed in double precision at a time. At least one
+        row is processed.
+
+    Returns
+    -------
+    distance : float
+        Squared distance.
+    """
+    largest = 0.0
+    for rows, _ in _blocks(v, None, block_elements):
+        squares = np.square(rows - mean)
+        largest = max(largest, np.nansum(squares, axis=1).max())
+    return float(largest)

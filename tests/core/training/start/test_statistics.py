@@ -7,6 +7,7 @@ from scipy import sparse, stats
 from skrbm.core.training.start.statistics import (
     column_kurtosis,
     column_statistics,
+    largest_deviation,
     merged_statistics,
 )
 
@@ -132,3 +133,18 @@ def test_kurtosis_is_that_of_the_known_values_of_any_scale(scale, rng):
     for column in (0, 2):
         known = v[~np.isnan(v[:, column]), column] / scale
         np.testing.assert_allclose(kurtosis[column], stats.kurtosis(known, fisher=False), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_largest_deviation_is_that_of_the_farthest_row(kind, rng):
+    # Slips: the last block alone, the sum of the rows, a distance that is not squared.
+    v = DATA[kind](rng)
+    rows = v.toarray() if sparse.issparse(v) else v
+    mean = rng.normal(rows.mean(axis=0), 1)
+    expected = max(np.sum((row.astype(float) - mean) ** 2) for row in rows)
+    np.testing.assert_allclose(largest_deviation(v, mean, **BLOCK), expected, rtol=1e-12)
+
+
+def test_missing_values_do_not_deviate():
+    v = np.array([[3.0, 0], [np.nan, 2], [np.nan, np.nan]])
+    assert largest_deviation(v, np.array([1.0, 0])) == 4
