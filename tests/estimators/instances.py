@@ -113,6 +113,13 @@ def draw(kind, n_samples=47, n_visible=4, seed=0):
     return oracles.sample_exact(p, n_samples, np.random.default_rng(seed))[0]
 
 
+def topics(rng, n_rows=2000):
+    """Words of documents with one of five topics, each of which has a hundred words of its own."""
+    topic = rng.integers(5, size=n_rows)
+    share = np.where(np.arange(500) // 100 == topic[:, np.newaxis], 0.05, 0.002)
+    return (rng.random((n_rows, 500)) < share) + 0.0, topic
+
+
 def arrays(rbm):
     """Copies of the public arrays."""
     return {

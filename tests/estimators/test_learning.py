@@ -20,6 +20,7 @@ from estimators.instances import (
     new,
     parameters,
     random_machine,
+    topics,
 )
 from scipy import stats
 from scipy.special import expit, softmax
@@ -709,19 +710,13 @@ def test_divergence_names_epoch_and_learning_rate_and_keeps_finite_parameters(
 # Columns that are rarely active
 
 
-def topics(rng, n_rows=2000):
-    """Words of documents with one of five topics, each of which has a hundred words of its own."""
-    topic = rng.integers(5, size=(n_rows, 1))
-    return (rng.random((n_rows, 500)) < np.where(np.arange(500) // 100 == topic, 0.05, 0.002)) + 0.0
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_topics_of_rare_words_are_learned_in_few_epochs(seed):
     """Seen to fail, 0.02 nats above independent words, where all steps were proportional to variances.
 
     The distribution is 4.6 nats above them.
     """
-    X = topics(np.random.default_rng(seed))
+    X, _ = topics(np.random.default_rng(seed))
     rbm = BernoulliRBM(8, random_state=seed).fit(X)
     gain = rbm.log_likelihood(X, rbm.log_partition("exact")).mean()
     gain += stats.entropy([X.mean(axis=0), 1 - X.mean(axis=0)]).sum()

@@ -140,7 +140,7 @@ def start_fit(problem: Problem) -> Start:
         data = problem.data_before  # includes these rows
     base = model.base_layer(data["all"])
     if checkpoint is None:
-        data["step_scale"] = _step_scale(problem, base, data["all"][1])
+        data["step_scale"] = _step_scale(problem, data["all"])
     first = base if data["first"] is data["all"] else model.base_layer(data["first"])
     chains = {} if published is None else getattr(rbm, "_chains", {})
     betas, n_temperatures = chains.get("betas", ()), rbm.n_temperatures
@@ -212,7 +212,7 @@ def _new(
     return machine, data, state, None
 
 
-def _step_scale(problem: Problem, base: Units, mean: Array) -> float:
+def _step_scale(problem: Problem, statistics: Statistics) -> float:
     """Factor of the steps for columns that are rarely active, such as the words of documents.
 
     The weights of a column grow at a rate proportional to its variance. If all variances are small,
@@ -224,7 +224,9 @@ def _step_scale(problem: Problem, base: Units, mean: Array) -> float:
     The result is at most `MAX_STEP_SCALE`. It is 1 if the columns or the hidden units do not have
     two states, or if `_left_out` contains "step scale".
     """
-    rbm, step = problem.model.rbm, base.value_step
+    rbm = problem.model.rbm
+    base = rbm._model.base_layer(statistics)  # without a label
+    step = base.value_step
     kind: type[Units] = rbm._hidden_layer_type
     if not step or len(kind.support.values) != 2 or "step scale" in rbm._left_out:
         return 1.0
@@ -233,7 +235,7 @@ def _step_scale(problem: Problem, base: Units, mean: Array) -> float:
     variance = np.average(variances, weights=variances)
     if variance >= SMALL_VARIANCE:
         return 1.0
-    deviation = max(largest_deviation(problem.X, mean) / step**2, 1)
+    deviation = max(largest_deviation(problem.X, statistics[1]) / step**2, 1)
     scale = min(SMALL_VARIANCE / variance, SMALL_DEVIATION / deviation)
     return float(np.clip(scale, 1, MAX_STEP_SCALE))
 
