@@ -84,7 +84,8 @@ class BaseRBM(
         two curvatures is fixed at one.
     learning_rate : float
         Initial learning rate, which `learning_rate_schedule` may decrease. With "sgd" and binary
-        hidden units, steps are up to eight times as long if the variances of all features are small.
+        hidden units, steps are up to eight times as long if the variances of the features are small
+        and no row is far from the mean.
     batch_size : int or "auto"
         Largest number of rows in a mini-batch. The sizes of the mini-batches in an epoch differ by
         at most one row. "auto" is one hundredth of the number of training rows, rounded down, but

@@ -769,3 +769,31 @@ def test_each_call_of_a_stream_has_its_own_length_of_steps():
         scales.append(rbm.partial_fit(rows)._data["step_scale"])
     assert scales[0] == scales[1] > 2
     assert scales[2:] == [1, 1]
+
+
+def test_a_distant_row_of_an_earlier_call_is_remembered():
+    rng = np.random.default_rng(0)
+    X = (rng.random((300, 90)) < 0.02) + 0.0
+    rbm = BernoulliRBM(2, random_state=0).partial_fit(np.concatenate([X, np.ones((1, 90))]))
+    assert rbm.partial_fit(X)._data["step_scale"] == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"l2": 1.0},
+        {"l2": 2.0, "learning_rate": 0.6},
+        {"l1_squared": 2.0},
+        {"algorithm": "cd", "momentum": 0.9, "learning_rate": 1.0},
+        {"batch_size": 200, "momentum": 0.9, "learning_rate": 2.0, "n_iter": 30},
+    ],
+)
+def test_longer_steps_do_not_make_training_unstable(options):
+    # Slips: no bound, a bound without the momentum or without the penalties.
+    X = (np.random.default_rng(7).random((1500, 200)) < 0.01) + 0.0
+    rbm = BernoulliRBM(12, random_state=0, **options).fit(X)
+    gain = rbm.log_likelihood(X, rbm.log_partition("exact")).mean()
+    gain += stats.entropy([X.mean(axis=0), 1 - X.mean(axis=0)]).sum()
+    assert rbm._data["step_scale"] > 6
+    assert gain > -0.01
+    assert np.abs(rbm.components_).max() < 6

@@ -140,7 +140,7 @@ def start_fit(problem: Problem) -> Start:
         data = problem.data_before  # includes these rows
     base = model.base_layer(data["all"])
     if checkpoint is None:
-        data["step_scale"] = _step_scale(problem, data["all"])
+        data |= _step_scale(problem, data)
     first = base if data["first"] is data["all"] else model.base_layer(data["first"])
     chains = {} if published is None else getattr(rbm, "_chains", {})
     betas, n_temperatures = chains.get("betas", ()), rbm.n_temperatures
@@ -212,32 +212,34 @@ def _new(
     return machine, data, state, None
 
 
-def _step_scale(problem: Problem, statistics: Statistics) -> float:
+def _step_scale(problem: Problem, data: Data) -> Data:
     """Factor of the steps for columns that are rarely active, such as the words of documents.
 
-    The weights of a column grow at a rate proportional to its variance. If all variances are small,
-    nothing is learned in the default number of epochs. The steps are then longer, in inverse
+    The weights of a column grow at a rate proportional to its variance. If the variances are small,
+    hardly anything is learned in the default number of epochs. The steps are then longer, in inverse
     proportion to the mean variance, weighted by the variances. A step changes the free energy of a
     row in proportion to the squared distance of the row from the mean. The steps are therefore not
     longer if there is a distant row: a rare group would be lost in spurious modes.
 
-    The result is at most `MAX_STEP_SCALE`. It is 1 if the columns or the hidden units do not have
-    two states, or if `_left_out` contains "step scale".
+    The result contains the entries "step_scale" and "deviation" of `Start.data`. The scale is at
+    most `MAX_STEP_SCALE`. It is 1 if the columns or the hidden units do not have two states, or if
+    `_left_out` contains "step scale".
     """
-    rbm = problem.model.rbm
+    rbm, statistics = problem.model.rbm, data["all"]
     base = rbm._model.base_layer(statistics)  # without a label
-    step = base.value_step
+    step, deviation = base.value_step, data.get("deviation", 0.0)
+    none = {"step_scale": 1.0, "deviation": deviation}
     kind: type[Units] = rbm._hidden_layer_type
     if not step or len(kind.support.values) != 2 or "step scale" in rbm._left_out:
-        return 1.0
+        return none
     # Of the states that are drawn from gray values, which vary more than the values.
     variances = column_variances(base) / step**2
     variance = np.average(variances, weights=variances)
     if variance >= SMALL_VARIANCE:
-        return 1.0
-    deviation = max(largest_deviation(problem.X, statistics[1]) / step**2, 1)
-    scale = min(SMALL_VARIANCE / variance, SMALL_DEVIATION / deviation)
-    return float(np.clip(scale, 1, MAX_STEP_SCALE))
+        return none
+    deviation = max(deviation, largest_deviation(problem.X, statistics[1]) / step**2)
+    scale = min(SMALL_VARIANCE / variance, SMALL_DEVIATION / max(deviation, 1))
+    return {"step_scale": float(np.clip(scale, 1, MAX_STEP_SCALE)), "deviation": deviation}
 
 
 def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
