@@ -348,8 +348,8 @@ def ascent(p, gradient, data_variance=0.0, data_kurtosis=3.0, frequencies=None):
     slowly by the share of the noise in the data's variance, if that is larger; log-variances slower
     still where the data's tails are heavier than normal ones. Categorical units move faster by a
     twelfth of the number of equally likely values that would be equal in two rows as often, at least
-    1 and at most 8, unless `frequencies`, of shape (n_visible,), is None.
-    Other units follow the gradient.
+    1 and at most 8, unless `frequencies`, of shape (n_visible,), is None. Other units follow the
+    gradient.
     """
     names = "weights", "visible_bias", "hidden_bias"
     multiples = {name: np.ones_like(getattr(p, name)) for name in names}

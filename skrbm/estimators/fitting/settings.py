@@ -153,10 +153,10 @@ def _jumps(n_temperatures: int, left_out: frozenset[str]) -> JumpToData:
 
 
 def _bounded_scale(rbm: Any, data: Data, momentum_gain: float) -> float:
-    """Factor "step_scale" of the data, reduced to 1 if the user's own settings make steps long.
+    """Entry "step_scale" of `Start.data`, reduced if other settings already make the steps long.
 
-    It makes no step longer than `MAX_SCALED_RATE` allows, or longer than Newton's step for the
-    quadratic penalties.
+    With the factor, the rate is at most `MAX_SCALED_RATE`, and a step is at most Newton's step for
+    the quadratic penalties. The factor is never less than 1.
     """
     tiny = np.finfo(float).tiny
     rate = rbm.learning_rate * momentum_gain

@@ -135,12 +135,11 @@ def start_fit(problem: Problem) -> Start:
     machine, data, state, published = origin
     if checkpoint is None:
         data = {**data, **problem.counts, "kurtosis": _kurtosis(problem, machine, data)}
+        data |= _step_scale(problem, data)
         state["rate_factor"] = 1.0
     else:
         data = problem.data_before  # includes these rows
     base = model.base_layer(data["all"])
-    if checkpoint is None:
-        data |= _step_scale(problem, data)
     first = base if data["first"] is data["all"] else model.base_layer(data["first"])
     chains = {} if published is None else getattr(rbm, "_chains", {})
     betas, n_temperatures = chains.get("betas", ()), rbm.n_temperatures
@@ -228,15 +227,15 @@ def _step_scale(problem: Problem, data: Data) -> Data:
     rbm, statistics = problem.model.rbm, data["all"]
     base = rbm._model.base_layer(statistics)  # without a label
     step, deviation = base.value_step, data.get("deviation", 0.0)
-    none = {"step_scale": 1.0, "deviation": deviation}
+    unscaled = {"step_scale": 1.0, "deviation": deviation}
     kind: type[Units] = rbm._hidden_layer_type
     if not step or len(kind.support.values) != 2 or "step scale" in rbm._left_out:
-        return none
-    # Of the states that are drawn from gray values, which vary more than the values.
+        return unscaled
+    # Gray values are the means of states, which vary more than the values.
     variances = column_variances(base) / step**2
     variance = np.average(variances, weights=variances)
     if variance >= SMALL_VARIANCE:
-        return none
+        return unscaled
     deviation = max(deviation, largest_deviation(problem.X, statistics[1]) / step**2)
     scale = min(SMALL_VARIANCE / variance, SMALL_DEVIATION / max(deviation, 1))
     return {"step_scale": float(np.clip(scale, 1, MAX_STEP_SCALE)), "deviation": deviation}
