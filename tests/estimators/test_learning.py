@@ -762,16 +762,14 @@ def test_steps_are_not_longer_for_other_rows(make):
 
 
 def test_each_call_of_a_stream_has_its_own_length_of_steps():
+    # Slips: the factor of the first call kept, an entry expected that older versions lack.
     rng = np.random.default_rng(0)
     X = (rng.random((300, 60)) < 0.02) + 0.0
-    rbm = BernoulliRBM(2, random_state=0)
-    scales = []
-    for rows in (X, X, rng.random((600, 60)) < 0.5, X):
-        before = rbm.__dict__.get("_data", {})
-        before.pop("step_scale", None)  # as in older versions
-        scales.append(rbm.partial_fit(rows)._data["step_scale"])
-    assert scales[0] == scales[1] > 2
-    assert scales[2:] == [1, 1]
+    rbm = BernoulliRBM(2, random_state=0).partial_fit(X)
+    first = rbm._data.pop("step_scale")  # as in older versions
+    assert rbm.partial_fit(X)._data["step_scale"] == first > 2
+    assert rbm.partial_fit(rng.random((600, 60)) < 0.5)._data["step_scale"] == 1
+    assert rbm.partial_fit(X)._data["step_scale"] == 1
 
 
 def test_a_distant_row_of_an_earlier_call_is_remembered():
