@@ -135,6 +135,10 @@ class Composite(WideUnits):
         return tuple(len(part.unit_columns(i)) for part in self.parts for i in range(part.n_units))
 
     @property
+    def n_units(self) -> int:  # without the widths of all units
+        return sum(part.n_units for part in self.parts)
+
+    @property
     def unit_groups(self) -> list[Array]:
         return [
             first + group
