@@ -10,7 +10,7 @@ import numpy as np
 from scipy.integrate import quad
 
 from skrbm.core.numerics import Array
-from skrbm.core.units import QuadratureError, Units
+from skrbm.core.units import EveryPair, QuadratureError, ShiftedUnits, Units
 from skrbm.estimators.input.validation import checked_arguments
 
 N_FIELDS = 5  # rows of the test fields
@@ -269,9 +269,21 @@ def _check_changes(units: Units, field: Array, rng: np.random.Generator) -> None
         _close(change, default, "log_partition_change, compared with its default,")
         all_shifts = size * np.concatenate([field[:2], 0 * field[:1]])
         for shifts in (all_shifts, all_shifts[:0]):
-            default = Units.log_partition_shifts(units, field)(shifts)
-            shifted = units.log_partition_shifts(field)(shifts)
-            _close(shifted, default, "log_partition_shifts, compared with its default,")
+            _compare_shifted(units.shifted(field), EveryPair(units, field), shifts, rng)
+
+
+def _compare_shifted(
+    shifted: ShiftedUnits, default: ShiftedUnits, shifts: Array, rng: np.random.Generator
+) -> None:
+    for name in ("log_partitions", "log_partition_changes"):
+        actual, expected = (getattr(layer, name)(shifts) for layer in (shifted, default))
+        _close(actual, expected, f"{name}, compared with its default,")
+    weights = rng.standard_normal((len(shifts), len(default.field)))
+    sums, every = (layer.sums(shifts, weights, default.units) for layer in (shifted, default))
+    for number in (0, 1):
+        _close(sums[number], every[number], f"sums, result {number}, compared with its default,")
+    for name, moment in every[2].items():
+        _close(sums[2][name], moment, f"sums, moment {name}, compared with its default,")
 
 
 def _check_unit_values(units: Units, field: Array, rng: np.random.Generator) -> None:

@@ -10,10 +10,12 @@ from skrbm.core.units import (
     Bernoulli,
     Categorical,
     DReLU,
+    EveryPair,
     Gaussian,
     Interval,
     LinearUnits,
     ReLU,
+    ShiftedUnits,
     Spin,
     Support,
 )
@@ -123,10 +125,33 @@ class WideSupport(Interval):
     support = Support(0.0, 2.0)
 
 
+class Shifted(ShiftedUnits):
+    """Every pair, with an error in the changes and a factor of the shifts of the sums."""
+
+    error, factor = 1e-4, 1
+
+    def log_partitions(self, shifts):
+        return EveryPair(self.units, self.field).log_partitions(shifts)
+
+    def log_partition_changes(self, shifts):
+        return EveryPair(self.units, self.field).log_partition_changes(shifts) + self.error
+
+    def sums(self, shifts, weights, layer):
+        return EveryPair(self.units, self.field).sums(self.factor * shifts, weights, layer)
+
+
+class ShiftedSums(Shifted):
+    error, factor = 0, 1.001
+
+
 class WrongShift(Bernoulli):
-    def log_partition_shifts(self, field):
-        changes = super().log_partition_shifts(field)
-        return lambda shifts: changes(shifts) + 1e-4
+    def shifted(self, field):
+        return Shifted(self, field)
+
+
+class WrongSums(Bernoulli):
+    def shifted(self, field):
+        return ShiftedSums(self, field)
 
 
 class WrongChange(Bernoulli):
@@ -305,7 +330,8 @@ BROKEN = {
     gaussian(NoNumber): "energy of single precision differs",
     WrongSupport(BIAS): "conditional_values: the sum",
     WideSupport(BIAS): "log_partition differs",
-    WrongShift(BIAS): "log_partition_shifts, compared with its default,",
+    WrongShift(BIAS): "log_partition_changes, compared with its default,",
+    WrongSums(BIAS): "sums, result 0, compared with its default,",
     WrongChange(BIAS): "log_partition_change, compared with its default,",
     WrongUnitCount(BIAS): "n_unit_states expected 2, got",
     WrongUnitStates(BIAS): "unit_states",

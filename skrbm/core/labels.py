@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import final
 
 import numpy as np
@@ -10,6 +9,9 @@ from scipy.special import log_softmax, softmax
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
+from skrbm.core.units import EveryPair, ShiftedUnits
+
+MANY_LABELS = 8  # for fewer labels, every pair of a row and a label is faster than joint states
 
 
 @final
@@ -21,9 +23,7 @@ class Labels:
 
     .. math:: \log p(k \mid v) = -A(k) + L(f + f_k) - \log \sum_l e^{-A(l) + L(f + f_l)}
 
-    where :math:`L` is the log-partition of the hidden layer [1]_. The array of the fields
-    :math:`f + f_k` has an element for each row, label and hidden unit. To limit the size of this
-    array, the rows are processed in blocks.
+    where :math:`L` is the log-partition of the hidden layer [1]_.
 
     Parameters
     ----------
@@ -34,9 +34,8 @@ class Labels:
     ----------
     columns : ndarray of shape (n_labels,)
         Indices of the columns of the label in the visible layer.
-    n_block_elements : int
-        Largest number of elements of a block: rows times labels times hidden units. A block of this
-        size fits the cache. Blocks have at least one row, even if this row has more elements.
+    fields : ndarray of shape (n_labels, n_hidden)
+        Field of each label on the hidden units.
 
     Raises
     ------
@@ -60,8 +59,6 @@ class Labels:
            [0.06, 0.94]])
     """
 
-    n_block_elements = 2**16
-
     def __init__(self, machine: Machine) -> None:
         visible = machine.visible
         unit = visible.take(visible.n_units - 1)
@@ -72,43 +69,27 @@ class Labels:
                 f"{type(unit).__name__} units."
             )
         self._hidden, self._unit = machine.hidden, unit
-        self._fields, energies = unit.fields_and_energies(machine.weights[self.columns])
+        self.fields, energies = unit.fields_and_energies(machine.weights[self.columns])
         self._log_weights = -energies
 
     @property
     def n_labels(self) -> int:
         """Number of labels."""
-        return len(self._fields)
+        return len(self.fields)
 
-    def blocks(self, field: Array) -> Iterator[tuple[slice, Array]]:
-        """Iterate over blocks of rows, and compute the field for every row and label.
+    def hidden(self, field: Array) -> ShiftedUnits:
+        """Hidden layer for each pair of a row and a label, given the field of the other units."""
+        pairs = EveryPair(self._hidden, field)
+        is_large = len(field) * self.fields.size > pairs.n_block_elements
+        is_slow = is_large and self.n_labels >= MANY_LABELS
+        return self._hidden.shifted(field) if is_slow else pairs
 
-        Parameters
-        ----------
-        field : ndarray of shape (n_samples, n_hidden)
-            Field of the other visible units on the hidden units.
+    def log_weights(self, hidden: ShiftedUnits) -> Array:
+        """Unnormalized log-probabilities of the labels, of shape (n_samples, n_labels).
 
-        Yields
-        ------
-        rows : slice
-            Rows of `field` in the block.
-        fields : ndarray of shape (n_rows * n_labels, n_hidden)
-            Field of all visible units for every pair of a row and a label. The labels of a row are
-            adjacent.
+        `hidden` is a result of the method `hidden`.
         """
-        n_rows = max(1, self.n_block_elements // self._fields.size)
-        for begin in range(0, len(field), n_rows):
-            rows = slice(begin, begin + n_rows)
-            yield rows, (field[rows, None] + self._fields).reshape(-1, field.shape[1])
-
-    def log_odds(self, fields: Array) -> Array:
-        """Unnormalized log-probabilities of the labels in a block, of shape (n_rows, n_labels).
-
-        `fields` is one of the arrays that `blocks` yields.
-        """
-        return np.asarray(
-            self._hidden.log_partition(fields).reshape(-1, self.n_labels) + self._log_weights
-        )
+        return (hidden.log_partitions(self.fields) + self._log_weights[:, None]).T
 
     def log_joint(self, field: Array) -> Array:
         """Unnormalized joint log-probability of each label and the other visible states.
@@ -127,7 +108,7 @@ class Labels:
             Unnormalized log-probabilities, in nats. Their log-sum-exp over the labels, minus the
             energy of the other visible units, is the negative free energy of these units.
         """
-        return np.concatenate([self.log_odds(fields) for _, fields in self.blocks(field)])
+        return self.log_weights(self.hidden(field)).astype(field.dtype)
 
     def probabilities(self, field: Array) -> Array:
         """Probabilities of the labels given the other visible units, (n_samples, n_labels)."""
@@ -167,12 +148,10 @@ class Labels:
         h : ndarray of shape (n_samples, n_hidden)
             Expected hidden states.
         """
-        result = np.empty_like(field)
-        for rows, fields in self.blocks(field):
-            probabilities = softmax(self.log_odds(fields), axis=1)
-            mean = self._hidden.mean(fields).reshape(*probabilities.shape, -1)
-            result[rows] = np.einsum("nk,nkh->nh", probabilities, mean)
-        return result
+        hidden = self.hidden(field)
+        probabilities = softmax(self.log_weights(hidden), axis=1).astype(field.dtype)
+        mean, _, _ = hidden.sums(self.fields, probabilities.T, self._hidden)
+        return mean
 
     def without(self, v: Array, field: Array) -> Array:
         """Subtract the contribution of the label from a field.
@@ -189,4 +168,4 @@ class Labels:
         field : ndarray of shape (n_samples, n_hidden)
             Field of the other visible units.
         """
-        return np.asarray(field - v @ self._fields)
+        return np.asarray(field - v @ self.fields)

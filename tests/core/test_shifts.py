@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from skrbm.core.units import Bernoulli, shifts
-from skrbm.core.units.base import Units
+from skrbm.core.units import Bernoulli, EveryPair, Spin, shifts
 
 
 def expected(log_odds, d):
@@ -38,6 +37,29 @@ def test_shifts_out_of_range_are_left_to_the_logarithms():
     layer, field = Bernoulli(np.zeros(9)), np.full((5, 9), -700.0)
     field[1] = rng.normal(size=9)
     d = np.concatenate([rng.normal(size=(3, 9)), np.full((2, 9), 600.0), np.full((1, 9), -90.0)])
-    changes = layer.log_partition_shifts(field)(d)
-    default = Units.log_partition_shifts(layer, field)(d)
+    changes = layer.shifted(field).log_partition_changes(d)
+    default = EveryPair(layer, field).log_partition_changes(d)
     np.testing.assert_allclose(changes, default, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("n_rows", "n_units", "n_shifts"), [(1, 1, 1), (70, 301, 65), (90, 40, 7)])
+@pytest.mark.parametrize("units", [Bernoulli, Spin])
+def test_sums_of_joint_states_are_those_of_all_pairs(units, n_rows, n_units, n_shifts, dtype):
+    """Slips: the last units, rows or groups left out; bits of a group exchanged; weights of rows
+    and shifts exchanged; the lowest state of a spin, or the offset of its moments, forgotten.
+    """
+    rng = np.random.default_rng(0)
+    bias, offset, field = (rng.normal(0, 2, (n, n_units)).astype(dtype) for n in (1, 1, n_rows))
+    layer, shifts = units(bias[0]), rng.normal(0, 3, (n_shifts, n_units)).astype(dtype)
+    moved = layer.recentered(offset[0], offset[0])
+    weights = rng.normal(size=(n_shifts, n_rows)).astype(dtype)
+    for far in (0, 1000):
+        shifts[-1, -1] += far
+        sums = layer.shifted(field).sums(shifts, weights, moved)
+        expected = EveryPair(layer, field).sums(shifts, weights, moved)
+        tolerance = 20 * np.finfo(dtype).eps * np.abs(weights).sum()
+        for actual, exact in zip(sums[:2], expected[:2], strict=True):
+            assert actual.dtype == dtype
+            np.testing.assert_allclose(actual, exact, rtol=0, atol=tolerance)
+        np.testing.assert_allclose(sums[2]["bias"], expected[2]["bias"], rtol=0, atol=5 * tolerance)

@@ -193,7 +193,7 @@ def _log_weights_of_fields(hidden: Units, rest: Array, fields: Array, energies: 
 
     These have the shapes (n_values, n_hidden) and (n_values,), and are the same for all samples.
     """
-    log_weights = hidden.log_partition_shifts(rest)(fields).astype(np.float64)
+    log_weights = hidden.shifted(rest).log_partition_changes(fields).astype(np.float64)
     return log_weights + hidden.log_partition(rest) - energies[:, None]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from skrbm.core.likelihood.conditional import field_ranges, log_weights_of_value
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row, log_sum_exp
 from skrbm.core.parallel import map_blocks
-from skrbm.core.units import QuadratureError, Units, UnknownRangeError
+from skrbm.core.units import QuadratureError, ShiftedUnits, Units, UnknownRangeError
 
 MONITOR_ROWS = 100, 1000  # smallest and largest number of rows
 MONITOR_FLIPS = 8  # units in each row, before the number of rows is increased
@@ -214,8 +214,8 @@ class _Rows:
         return len(self._v)
 
     @cached_property
-    def _changes(self) -> Callable[[Array], Array]:
-        return self._machine.hidden.log_partition_shifts(self._field)
+    def _shifted(self) -> ShiftedUnits:
+        return self._machine.hidden.shifted(self._field)
 
     @cached_property
     def _bounds(self) -> tuple[Array, Array]:
@@ -262,7 +262,7 @@ class _Rows:
         field = np.stack([_products(layer.signal(value), weights) for value in states])
         energy = np.stack([layer.energy(value) for value in states])
         shifts = (field[others] - field[:, None]).reshape(-1, field.shape[2])
-        log_odds = self._changes(shifts).reshape(*others.shape, *index.shape)
+        log_odds = self._shifted.log_partition_changes(shifts).reshape(*others.shape, *index.shape)
         log_odds += (energy[:, None] - energy[others])[..., None]
         log_odds = np.take_along_axis(log_odds, index[None, None], axis=0)[0]
         return np.asarray(-np.logaddexp.reduce(log_odds, axis=0, initial=0))
@@ -281,8 +281,8 @@ class _Rows:
             values: Any = unit.unit_values(0)
             index = (states == values.T).argmax(axis=1)
         field, energy = unit.fields_and_energies(self._machine.weights[columns])
-        changes = self._machine.hidden.log_partition_shifts(self._field[rows] - field[index])
-        log_weight = changes(field) - energy[:, None]
+        shifted = self._machine.hidden.shifted(self._field[rows] - field[index])
+        log_weight = shifted.log_partition_changes(field) - energy[:, None]
         chosen = np.take_along_axis(log_weight, index[None], axis=0)[0]
         log_probability = np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
         is_state = (states == unit.unit_states(0, index)).all(axis=1)

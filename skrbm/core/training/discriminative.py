@@ -73,22 +73,14 @@ class LabelExpectation(DataExpectation):
         v, labels = self.v, self.labels
         known = dense(v[:, labels.columns])
         share = self.weights.astype(self.field.dtype)
-        weight = np.empty_like(known)
-        signal = np.empty_like(self.field)  # of the hidden units, summed over the labels
-        label_signal = np.zeros((labels.n_labels, signal.shape[1]), signal.dtype)
-        hidden: Gradient = {}
-        # `fields` exclude the hidden biases, which differ between the plain and the given machine.
-        absorbed = self.machine.hidden.bias - machine.hidden.bias
-        for rows, fields in labels.blocks(self.field):
-            probabilities = softmax(labels.log_odds(fields), axis=1)
-            c = weight[rows] = self._label_weights(known[rows], probabilities, share[rows])
-            mean = self.machine.hidden.mean(fields)
-            moments = machine.hidden.expected_moments(mean, fields + absorbed, c.ravel())
-            for name, array in moments.items():
-                hidden[name] = hidden.get(name, 0) + array
-            signals = machine.hidden.signal(mean).reshape(*c.shape, -1)
-            np.matmul(c[:, None], signals, out=signal[rows][:, None])
-            label_signal += np.einsum("nk,nkh->kh", c, signals)
+        pairs = labels.hidden(self.field)
+        weight = self._label_weights(known, softmax(labels.log_weights(pairs), axis=1), share)
+        of_rows, of_labels, hidden = pairs.sums(labels.fields, weight.T, machine.hidden)
+        origin, slope = machine.hidden.affine_signal
+        signal, label_signal = (
+            origin * weight.sum(axis=axis)[:, None] + slope * mean
+            for axis, mean in ((1, of_rows), (0, of_labels))
+        )
         weights = machine.signal_product(v, signal)
         origin = machine.visible.affine_signal[0][labels.columns]
         weights[labels.columns] = label_signal + np.outer(origin, signal.sum(axis=0))

@@ -1,6 +1,6 @@
 """Layers of units: one file for each type, all with the interface of `Units`."""
 
-from skrbm.core.units.base import Units
+from skrbm.core.units.base import EveryPair, ShiftedUnits, Units
 from skrbm.core.units.bernoulli import Bernoulli
 from skrbm.core.units.categorical import Categorical
 from skrbm.core.units.composite import Composite
@@ -26,6 +26,7 @@ __all__ = [
     "Categorical",
     "Composite",
     "DReLU",
+    "EveryPair",
     "Gaussian",
     "Interval",
     "LinearUnits",
@@ -33,6 +34,7 @@ __all__ = [
     "Mixture",
     "QuadratureError",
     "ReLU",
+    "ShiftedUnits",
     "Spin",
     "StandardGaussian",
     "Support",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import fields, replace
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -555,19 +555,9 @@ class Units(ABC):
         """
         return other.log_partition(other_field) - self.log_partition(field)
 
-    def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
-        """Function that computes the change of the log-partition if the field is shifted.
-
-        The function maps shifts of shape (n_shifts, n_columns) to changes of shape (n_shifts,
-        n_samples), in nats. Every shift is added to the fields of all samples.
-        """
-        before = self.log_partition(field)
-
-        def changes(shifts: Array) -> Array:
-            shifted = (self.log_partition(field + shift) for shift in shifts)
-            return np.stack([before, *shifted])[1:] - before  # there may be no shift
-
-        return changes
+    def shifted(self, field: Array) -> ShiftedUnits:
+        """Layer under a field to which shifts are added, such as the fields of several labels."""
+        return EveryPair(self, field)
 
     def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
         """Preconditioner of the gradient.
@@ -628,3 +618,108 @@ class Units(ABC):
         Boolean arrays are always shared and not converted.
         """
         return self.map_arrays(lambda a: a if a.dtype == bool else a.astype(dtype, copy=copy))
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedUnits(ABC):
+    """Layer for all pairs of a row, which has a field, and a shift, which is added to this field.
+
+    Parameters
+    ----------
+    units : Units
+        Layer.
+    field : ndarray of shape (n_rows, n_columns)
+        Field of each row.
+    """
+
+    units: Units
+    field: Array
+
+    @abstractmethod
+    def log_partitions(self, shifts: Array) -> Array:
+        """Log-partition of each pair in nats, of shape (n_shifts, n_rows).
+
+        `shifts` has the shape (n_shifts, n_columns).
+        """
+
+    @abstractmethod
+    def log_partition_changes(self, shifts: Array) -> Array:
+        """Changes of the log-partitions by the shifts, in nats, of shape (n_shifts, n_rows)."""
+
+    @abstractmethod
+    def sums(
+        self, shifts: Array, weights: Array, layer: Units
+    ) -> tuple[Array, Array, dict[str, Array]]:
+        """Weighted sums of the expected states and moments of the pairs.
+
+        Parameters
+        ----------
+        shifts : ndarray of shape (n_shifts, n_columns)
+            Shifts of the fields.
+        weights : ndarray of shape (n_shifts, n_rows)
+            Weights of the pairs.
+        layer : Units
+            Layer whose moments are computed: `units`, or the same layer with another offset.
+
+        Returns
+        -------
+        of_rows : ndarray of shape (n_rows, n_columns)
+            Expected states of each row, summed over the shifts.
+        of_shifts : ndarray of shape (n_shifts, n_columns)
+            Expected states of each shift, summed over the rows.
+        moments : dict of str to ndarray
+            Expected moments, summed over all pairs.
+        """
+
+
+@final
+class EveryPair(ShiftedUnits):
+    """Pairs of any layer, one after another.
+
+    To limit the size of the arrays that have an element for each row, shift and column, the rows
+    are processed in blocks.
+
+    Attributes
+    ----------
+    n_block_elements : int
+        Largest number of elements of a block: rows times shifts times columns. A block of this size
+        fits the cache. Blocks have at least one row, even if this row has more elements.
+    """
+
+    n_block_elements: ClassVar[int] = 2**16
+
+    def log_partitions(self, shifts: Array) -> Array:
+        result = np.empty_like(self.field, shape=(len(shifts), len(self.field)))
+        for rows, shifted in self._blocks(shifts):
+            log_partition = self.units.log_partition(shifted)
+            result[:, rows] = log_partition.reshape(-1, len(shifts)).T
+        return result
+
+    def log_partition_changes(self, shifts: Array) -> Array:
+        return self.log_partitions(shifts) - self.units.log_partition(self.field)
+
+    def sums(
+        self, shifts: Array, weights: Array, layer: Units
+    ) -> tuple[Array, Array, dict[str, Array]]:
+        of_rows, of_shifts = np.zeros_like(self.field), np.zeros_like(shifts)
+        moments: dict[str, Array] = {}
+        absorbed = self.units.bias - layer.bias  # the offset of `layer` is in its bias
+        for rows, shifted in self._blocks(shifts):
+            weight = weights[:, rows].T
+            mean = self.units.mean(shifted)
+            block = layer.expected_moments(mean, shifted + absorbed, weight.ravel())
+            for name, moment in block.items():
+                moments[name] = moments.get(name, 0) + moment
+            mean = mean.reshape(*weight.shape, -1)
+            np.matmul(weight[:, None], mean, out=of_rows[rows][:, None])
+            of_shifts += np.einsum("nk,nkh->kh", weight, mean)
+        return of_rows, of_shifts, moments
+
+    def _blocks(self, shifts: Array) -> Iterator[tuple[slice, Array]]:
+        """Yield blocks of rows and their shifted fields; the shifts of a row are adjacent."""
+        if not len(shifts):
+            return
+        n_rows = max(1, self.n_block_elements // shifts.size)
+        for begin in range(0, len(self.field), n_rows):
+            rows = slice(begin, begin + n_rows)
+            yield rows, (self.field[rows, None] + shifts).reshape(-1, self.field.shape[1])

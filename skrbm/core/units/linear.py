@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, cast
+from functools import cached_property
+from typing import Any, ClassVar, Self, cast, final
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from skrbm.core.numerics import (
     sum_log,
     sum_log_two_cosh,
 )
-from skrbm.core.units.base import Outs, Units
+from skrbm.core.units.base import EveryPair, Outs, ShiftedUnits, Units
 from skrbm.core.units.shifts import JointStates
 from skrbm.core.units.support import Metric, Support
 
@@ -269,25 +269,8 @@ class TwoStateUnits(LinearUnits):
         factors += 1
         return -linear - sum_log(factors)
 
-    def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
-        distance, far_changes = self.distance, super().log_partition_shifts(field)
-        if not is_on_host(field):
-            return far_changes
-        bits = JointStates((field + self.bias) * distance)
-        origin = np.full_like(self.bias, self.low)
-        if self.offset is not None:
-            origin -= self.offset
-
-        def changes(shifts: Array) -> Array:
-            is_near = bits.is_near(distance * shifts)
-            near, result = shifts[is_near], np.empty((len(shifts), len(field)))
-            result[is_near] = bits.log_mean_exponentials(distance * near)
-            result[is_near] += (near @ origin)[:, None]
-            if len(near) < len(shifts):
-                result[~is_near] = far_changes(shifts[~is_near])
-            return result
-
-        return changes
+    def shifted(self, field: Array) -> ShiftedUnits:
+        return _ShiftedBits(self, field) if is_on_host(field) else super().shifted(field)
 
     @property
     def value_step(self) -> float:
@@ -309,6 +292,46 @@ class TwoStateUnits(LinearUnits):
         states *= self.distance
         states += self.low
         return states
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _ShiftedBits(ShiftedUnits):
+    """Two-state units, whose joint states turn the sums over pairs into matrix products."""
+
+    units: TwoStateUnits
+
+    @cached_property
+    def _bits(self) -> JointStates:
+        return JointStates((self.field + self.units.bias) * self.units.distance)
+
+    def log_partitions(self, shifts: Array) -> Array:
+        return self.log_partition_changes(shifts) + self.units.log_partition(self.field)
+
+    def log_partition_changes(self, shifts: Array) -> Array:
+        units, bits = self.units, self._bits
+        lowest = units.low if units.offset is None else units.low - units.offset
+        is_near = bits.is_near(units.distance * shifts)
+        near, result = shifts[is_near], np.empty((len(shifts), len(self.field)))
+        result[is_near] = bits.log_mean_exponentials(units.distance * near)
+        result[is_near] += (near * lowest).sum(axis=1)[:, None]
+        if len(near) < len(shifts):
+            far = EveryPair(units, self.field).log_partition_changes(shifts[~is_near])
+            result[~is_near] = far
+        return result
+
+    def sums(
+        self, shifts: Array, weights: Array, layer: Units
+    ) -> tuple[Array, Array, dict[str, Array]]:
+        units, bits = self.units, self._bits
+        if not bits.is_near(units.distance * shifts).all():
+            return EveryPair(units, self.field).sums(shifts, weights, layer)
+        of_rows, of_shifts = bits.mean_sums(units.distance * shifts, weights)
+        for sums, axis in ((of_rows, 0), (of_shifts, 1)):
+            sums *= units.distance
+            sums += units.low * weights.sum(axis=axis)[:, None]
+        origin, _ = layer.affine_signal
+        return of_rows, of_shifts, {"bias": of_rows.sum(axis=0) + origin * weights.sum()}
 
 
 def _scaled(array: Array, factor: float) -> Array:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -13,7 +12,7 @@ from scipy import special
 
 from skrbm.core.draws import draw_normal, draw_uniform
 from skrbm.core.numerics import Array, copy_into, dense, last_rows
-from skrbm.core.units.base import Outs
+from skrbm.core.units.base import EveryPair, Outs, ShiftedUnits, Units
 from skrbm.core.units.linear import LinearUnits
 from skrbm.core.units.support import Metric, Support
 
@@ -106,9 +105,26 @@ class StandardGaussian(RealUnits):
     def draw(self, x: Array, rng: np.random.Generator) -> Array:
         return draw_normal(x, np.ones_like(self.bias), rng)
 
-    def log_partition_shifts(self, field: Array) -> Callable[[Array], Array]:
-        signal = self.signal(field + self.bias)
-        return lambda d: d @ signal.T + 0.5 * np.square(d).sum(axis=1)[:, None]
+    def shifted(self, field: Array) -> ShiftedUnits:
+        return _ShiftedGaussian(self, field)
+
+
+@final
+class _ShiftedGaussian(ShiftedUnits):
+    """Standard Gaussian units, whose log-partition is quadratic in the field."""
+
+    def log_partitions(self, shifts: Array) -> Array:
+        return self.log_partition_changes(shifts) + self.units.log_partition(self.field)
+
+    def log_partition_changes(self, shifts: Array) -> Array:
+        signal = self.units.signal(self.field + self.units.bias)
+        changes: Array = shifts @ signal.T + 0.5 * np.square(shifts).sum(axis=1)[:, None]
+        return changes
+
+    def sums(
+        self, shifts: Array, weights: Array, layer: Units
+    ) -> tuple[Array, Array, dict[str, Array]]:
+        return EveryPair(self.units, self.field).sums(shifts, weights, layer)
 
 
 @final

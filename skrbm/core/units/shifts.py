@@ -86,6 +86,41 @@ class JointStates:
                     part += np.log(np.multiply.reduce(factors, axis=0))
         return result
 
+    def mean_sums(self, shifts: Array, weights: Array) -> tuple[Array, Array]:
+        r"""Weighted sums of the expected bits of all pairs of a row and a shift.
+
+        The sums are the derivatives of :math:`\sum_{mn} c_{mn} \log M_{mn}` with respect to the
+        log-odds of row n and to the shifts :math:`d_m`, where :math:`c` are the weights and
+        :math:`M_{mn}` are the expected exponentials of `log_mean_exponentials`. For each group,
+        these are two more products of small matrices.
+
+        Parameters
+        ----------
+        shifts : ndarray of shape (n_shifts, n_units)
+            Shifts, in nats, for which `is_near` is true.
+        weights : ndarray of shape (n_shifts, n_rows)
+            Weights of the pairs.
+
+        Returns
+        -------
+        of_rows : ndarray of shape (n_rows, n_units)
+            Expected bits of each row, summed over the shifts.
+        of_shifts : ndarray of shape (n_shifts, n_units)
+            Expected bits of each shift, summed over the rows.
+        """
+        n_units, shifts = shifts.shape[1], _grouped(shifts)
+        weights = weights.astype(self._probability.dtype, copy=False)
+        of_rows, of_shifts = [], []
+        n_groups = max(1, BLOCK[2] // max(1, 2 * weights.size))
+        for begin in range(0, len(shifts), n_groups):
+            groups = slice(begin, begin + n_groups)
+            rows, chunk = self._probability[groups], shifts[groups]
+            exponential = _of_states(np.ones_like(chunk), np.exp(chunk))
+            share = weights / np.matmul(exponential.transpose(0, 2, 1), rows)
+            of_rows.append(_of_bits(rows * np.matmul(exponential, share)))
+            of_shifts.append(_of_bits(exponential * np.matmul(rows, share.transpose(0, 2, 1))))
+        return np.concatenate(of_rows)[:n_units].T, np.concatenate(of_shifts)[:n_units].T
+
 
 def _grouped(values: Array) -> Array:
     """Transpose values of shape (n_samples, n_units), and split the units into groups.
@@ -126,8 +161,20 @@ def _of_states(off: Array, on: Array) -> Array:
     `off` and `on`, of shape (n_groups, GROUP, n_samples), contain the factors of each bit if it is
     zero and if it is one. The result has shape (n_groups, 2^GROUP, n_samples).
     """
-    products = np.ones_like(off[:, :1])
+    n_groups, _, n_samples = off.shape
+    products = np.empty_like(off, shape=(n_groups, 2**GROUP, n_samples))
+    products[:, 0] = 1
     for j in range(GROUP):
-        halves = products * off[:, j, None], products * on[:, j, None]
-        products = np.concatenate(halves, axis=1)
+        without = products[:, : 2**j]
+        np.multiply(without, on[:, j, None], out=products[:, 2**j : 2 ** (j + 1)])
+        without *= off[:, j, None]
     return products
+
+
+def _of_bits(joint: Array) -> Array:
+    """Sums over the joint states in which each bit is one, of shape (n_groups * GROUP, n_samples).
+
+    `joint` has the shape (n_groups, 2^GROUP, n_samples), as the result of `_of_states`.
+    """
+    is_one = np.arange(2**GROUP) >> np.arange(GROUP)[:, None] & 1
+    return np.concatenate(np.matmul(is_one.astype(joint.dtype), joint))

@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from skrbm.core.centering import recenter
-from skrbm.core.labels import Labels
+from skrbm.core.labels import MANY_LABELS
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.loop import run_epochs
@@ -20,6 +20,7 @@ from skrbm.core.training.negative_phase import (
 )
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
+from skrbm.core.units import EveryPair
 
 N_ROWS = 5
 LABELS = np.array([2, 0, -1, 1, 2])  # minus one: not known
@@ -56,20 +57,21 @@ def gradient_of(q, rows, weight, objective, particles=None):
     return phases, renamed(gradient, len(q.features.weights))
 
 
+@pytest.mark.parametrize("n_labels", [3, MANY_LABELS])
 @pytest.mark.parametrize("block", [1, 2**16])
 @pytest.mark.parametrize("offsets", [False, True])
 @pytest.mark.parametrize("kind", oracles.ENERGIES)
 def test_gradient_of_the_labels_is_that_of_their_log_probability(
-    kind, offsets, block, rng, monkeypatch
+    kind, offsets, block, n_labels, rng, monkeypatch
 ):
     # Slips: biases of the features moved, a mean given the wrong label, signals without offset,
     # weights of the rows forgotten, a Gaussian unit's variance left where it is.
-    monkeypatch.setattr(Labels, "n_block_elements", block)
-    q = random_labelled(kind, rng, offsets=offsets)
+    monkeypatch.setattr(EveryPair, "n_block_elements", block)
+    q = random_labelled(kind, rng, n_labels=n_labels, offsets=offsets)
     v, weight = draw_rows(q.features, N_ROWS, rng), rng.dirichlet(np.ones(N_ROWS))
     expected = finite_differences(q, objective_of(v, LABELS, weight, 0.7, 0.0))
     objective = LabelObjective(Exact(), 0.7, 0.0)
-    _, gradient = gradient_of(q, rows_of(v, LABELS), weight, objective)
+    _, gradient = gradient_of(q, rows_of(v, LABELS, n_labels), weight, objective)
     assert_same_arrays(gradient, expected, atol=1e-8)
 
 
