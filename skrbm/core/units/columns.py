@@ -21,6 +21,10 @@ class WideUnits(Units):
         """Number of columns of each unit."""
 
     @cached_property
+    def _widths(self) -> Array:
+        return np.array(self.widths)
+
+    @cached_property
     def first_columns(self) -> Array:
         """Index of the first column of each unit, of shape (n_units,)."""
         return np.cumsum(self.widths) - self.widths
@@ -39,7 +43,7 @@ class WideUnits(Units):
         return [np.flatnonzero(np.equal(self.widths, width)) for width in sorted(set(self.widths))]
 
     def unit_columns(self, index: Any) -> Array:
-        width = np.unique(np.take(self.widths, index)).item()
+        width = np.unique(self._widths[index]).item()
         return self.first_columns[index][..., None] + np.arange(width)
 
     def by_column(self, values: Array) -> Array:

@@ -162,11 +162,9 @@ def column_variances(layer: Units) -> Array:
     variances : ndarray of shape (n_columns,)
         Covariance between the state and the signal of each column.
     """
-    n_columns, n_units = layer.n_columns, layer.n_units
-    position = np.zeros(n_columns, dtype=int)
-    if n_units < n_columns:
-        for columns in map(layer.unit_columns, range(n_units)):
-            position[columns] = np.arange(len(columns))
+    n_columns = layer.n_columns
+    unit_of_column = layer.by_column(np.arange(layer.n_units))
+    position = np.arange(n_columns) - np.searchsorted(unit_of_column, unit_of_column)
     variances = np.zeros(n_columns)
     unit = np.broadcast_to(np.sqrt(layer.metric(None).signal), n_columns)
     for number in range(position.max() + 1):
