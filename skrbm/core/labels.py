@@ -8,9 +8,10 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array
+from skrbm.core.numerics import Array, row_blocks
 from skrbm.core.units import EveryPair, ShiftedUnits
 
+FIELD_BYTES = 2**20  # of the hidden fields of a block; their joint states take four times as much
 MANY_LABELS = 8  # for fewer labels, every pair of a row and a label is faster than joint states
 
 
@@ -108,7 +109,10 @@ class Labels:
             Unnormalized log-probabilities, in nats. Their log-sum-exp over the labels, minus the
             energy of the other visible units, is the negative free energy of these units.
         """
-        return self.log_weights(self.hidden(field)).astype(field.dtype)
+        blocks = [
+            self.log_weights(self.hidden(field[rows])) for rows in row_blocks(field, FIELD_BYTES)
+        ]
+        return np.concatenate(blocks).astype(field.dtype, copy=False)
 
     def probabilities(self, field: Array) -> Array:
         """Probabilities of the labels given the other visible units, (n_samples, n_labels)."""
@@ -148,10 +152,12 @@ class Labels:
         h : ndarray of shape (n_samples, n_hidden)
             Expected hidden states.
         """
-        hidden = self.hidden(field)
-        probabilities = softmax(self.log_weights(hidden), axis=1).astype(field.dtype)
-        mean, _, _ = hidden.sums(self.fields, probabilities.T, self._hidden)
-        return mean
+        means = []
+        for rows in row_blocks(field, FIELD_BYTES):
+            hidden = self.hidden(field[rows])
+            probabilities = softmax(self.log_weights(hidden), axis=1).astype(field.dtype)
+            means.append(hidden.sums(self.fields, probabilities.T)[0])
+        return np.concatenate(means)
 
     def without(self, v: Array, field: Array) -> Array:
         """Subtract the contribution of the label from a field.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, last_rows, like
+from skrbm.core.numerics import Array, is_on_host, last_rows, like
 from skrbm.core.units.support import Metric, QuadratureError, Support
 
 Outs = tuple[Array | None, Array | None]
@@ -639,7 +639,8 @@ class ShiftedUnits(ABC):
     def log_partitions(self, shifts: Array) -> Array:
         """Log-partition of each pair in nats, of shape (n_shifts, n_rows).
 
-        `shifts` has the shape (n_shifts, n_columns).
+        `shifts` has the shape (n_shifts, n_columns). The results of both methods have the precision
+        of the field, or double precision.
         """
 
     @abstractmethod
@@ -648,7 +649,7 @@ class ShiftedUnits(ABC):
 
     @abstractmethod
     def sums(
-        self, shifts: Array, weights: Array, layer: Units
+        self, shifts: Array, weights: Array, layer: Units | None = None
     ) -> tuple[Array, Array, dict[str, Array]]:
         """Weighted sums of the expected states and moments of the pairs.
 
@@ -658,8 +659,9 @@ class ShiftedUnits(ABC):
             Shifts of the fields.
         weights : ndarray of shape (n_shifts, n_rows)
             Weights of the pairs.
-        layer : Units
-            Layer whose moments are computed: `units`, or the same layer with another offset.
+        layer : Units, default=None
+            Layer whose moments are computed: `units`, or the same layer with another offset. If
+            None, no moments are computed.
 
         Returns
         -------
@@ -668,7 +670,7 @@ class ShiftedUnits(ABC):
         of_shifts : ndarray of shape (n_shifts, n_columns)
             Expected states of each shift, summed over the rows.
         moments : dict of str to ndarray
-            Expected moments, summed over all pairs.
+            Expected moments of `layer`, summed over all pairs.
         """
 
 
@@ -681,12 +683,14 @@ class EveryPair(ShiftedUnits):
 
     Attributes
     ----------
-    n_block_elements : int
-        Largest number of elements of a block: rows times shifts times columns. A block of this size
-        fits the cache. Blocks have at least one row, even if this row has more elements.
+    n_block_elements, n_device_elements : int
+        Largest number of elements of a block on the host and on a device: rows times shifts times
+        columns. On the host, a block of this size fits the cache. Blocks have at least one row,
+        even if this row has more elements.
     """
 
     n_block_elements: ClassVar[int] = 2**16
+    n_device_elements: ClassVar[int] = 2**24
 
     def log_partitions(self, shifts: Array) -> Array:
         result = np.empty_like(self.field, shape=(len(shifts), len(self.field)))
@@ -699,17 +703,17 @@ class EveryPair(ShiftedUnits):
         return self.log_partitions(shifts) - self.units.log_partition(self.field)
 
     def sums(
-        self, shifts: Array, weights: Array, layer: Units
+        self, shifts: Array, weights: Array, layer: Units | None = None
     ) -> tuple[Array, Array, dict[str, Array]]:
         of_rows, of_shifts = np.zeros_like(self.field), np.zeros_like(shifts)
         moments: dict[str, Array] = {}
-        absorbed = self.units.bias - layer.bias  # the offset of `layer` is in its bias
         for rows, shifted in self._blocks(shifts):
             weight = weights[:, rows].T
             mean = self.units.mean(shifted)
-            block = layer.expected_moments(mean, shifted + absorbed, weight.ravel())
-            for name, moment in block.items():
-                moments[name] = moments.get(name, 0) + moment
+            if layer is not None:
+                shifted += self.units.bias - layer.bias  # the offset of `layer` is in its bias
+                block = layer.expected_moments(mean, shifted, weight.ravel())
+                moments = {name: moments.get(name, 0) + block[name] for name in block}
             mean = mean.reshape(*weight.shape, -1)
             np.matmul(weight[:, None], mean, out=of_rows[rows][:, None])
             of_shifts += np.einsum("nk,nkh->kh", weight, mean)
@@ -719,7 +723,9 @@ class EveryPair(ShiftedUnits):
         """Yield blocks of rows and their shifted fields; the shifts of a row are adjacent."""
         if not len(shifts):
             return
-        n_rows = max(1, self.n_block_elements // shifts.size)
+        on_host = is_on_host(self.field)
+        n_elements = self.n_block_elements if on_host else self.n_device_elements
+        n_rows = max(1, n_elements // shifts.size)
         for begin in range(0, len(self.field), n_rows):
             rows = slice(begin, begin + n_rows)
             yield rows, (self.field[rows, None] + shifts).reshape(-1, self.field.shape[1])

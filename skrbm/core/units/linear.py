@@ -321,7 +321,7 @@ class _ShiftedBits(ShiftedUnits):
         return result
 
     def sums(
-        self, shifts: Array, weights: Array, layer: Units
+        self, shifts: Array, weights: Array, layer: Units | None = None
     ) -> tuple[Array, Array, dict[str, Array]]:
         units, bits = self.units, self._bits
         if not bits.is_near(units.distance * shifts).all():
@@ -330,6 +330,8 @@ class _ShiftedBits(ShiftedUnits):
         for sums, axis in ((of_rows, 0), (of_shifts, 1)):
             sums *= units.distance
             sums += units.low * weights.sum(axis=axis)[:, None]
+        if layer is None:
+            return of_rows, of_shifts, {}
         origin, _ = layer.affine_signal
         return of_rows, of_shifts, {"bias": of_rows.sum(axis=0) + origin * weights.sum()}
 

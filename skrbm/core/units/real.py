@@ -122,7 +122,7 @@ class _ShiftedGaussian(ShiftedUnits):
         return changes
 
     def sums(
-        self, shifts: Array, weights: Array, layer: Units
+        self, shifts: Array, weights: Array, layer: Units | None = None
     ) -> tuple[Array, Array, dict[str, Array]]:
         return EveryPair(self.units, self.field).sums(shifts, weights, layer)
 

@@ -109,17 +109,26 @@ class JointStates:
             Expected bits of each shift, summed over the rows.
         """
         n_units, shifts = shifts.shape[1], _grouped(shifts)
-        weights = weights.astype(self._probability.dtype, copy=False)
-        of_rows, of_shifts = [], []
-        n_groups = max(1, BLOCK[2] // max(1, 2 * weights.size))
-        for begin in range(0, len(shifts), n_groups):
-            groups = slice(begin, begin + n_groups)
-            rows, chunk = self._probability[groups], shifts[groups]
-            exponential = _of_states(np.ones_like(chunk), np.exp(chunk))
-            share = weights / np.matmul(exponential.transpose(0, 2, 1), rows)
-            of_rows.append(_of_bits(rows * np.matmul(exponential, share)))
-            of_shifts.append(_of_bits(exponential * np.matmul(rows, share.transpose(0, 2, 1))))
-        return np.concatenate(of_rows)[:n_units].T, np.concatenate(of_shifts)[:n_units].T
+        probability = self._probability
+        weights = weights.astype(probability.dtype, copy=False)
+        n_shifts, n_all_rows = weights.shape
+        of_rows = np.empty((len(shifts) * GROUP, n_all_rows), probability.dtype)
+        of_shifts = np.zeros((len(shifts) * GROUP, n_shifts), probability.dtype)
+        n_rows = max(BLOCK[1], BLOCK[2] // max(1, 2 * n_shifts))
+        for first in range(0, n_all_rows, n_rows):
+            part = slice(first, first + n_rows)
+            pairs = weights[:, part]
+            n_groups = max(1, BLOCK[2] // max(1, 2 * pairs.size))
+            for begin in range(0, len(shifts), n_groups):
+                groups = slice(begin, begin + n_groups)
+                units = slice(begin * GROUP, (begin + n_groups) * GROUP)
+                rows, chunk = probability[groups, :, part], shifts[groups]
+                exponential = _of_states(np.ones_like(chunk), np.exp(chunk))
+                share = pairs / np.matmul(exponential.transpose(0, 2, 1), rows)
+                of_rows[units, part] = _of_bits(rows * np.matmul(exponential, share))
+                share = share.transpose(0, 2, 1)
+                of_shifts[units] += _of_bits(exponential * np.matmul(rows, share))
+        return of_rows[:n_units].T, of_shifts[:n_units].T
 
 
 def _grouped(values: Array) -> Array:
