@@ -141,8 +141,8 @@ class BaseRBM(
         "adaptive" divides the learning rate by 5 in `fit` after `n_iter_no_change` epochs without
         an improvement of the score by more than `tol`. When the learning rate is at most 1e-6, the
         fit ends instead. The score is an estimate of the log pseudo-likelihood of the training rows
-        or, with `early_stopping`, of the validation rows. With `track_likelihood`, the score is the
-        log-likelihood of these rows.
+        or, with `early_stopping`, of the validation rows. If the log-likelihood is tracked (see
+        `track_likelihood`), the score is the log-likelihood of these rows.
     average : bool
         Use the weighted average of the parameters over the updates (Polyak averaging) as fitted
         attributes. Late updates have larger weights. Further training continues from the parameters
@@ -188,17 +188,20 @@ class BaseRBM(
         Number of epochs without improvement after which the schedule "adaptive" lowers the learning
         rate or, with another schedule, `early_stopping` ends the fit. If several rows are held out,
         an epoch counts only if a paired t-test over these rows excludes an improvement by more than
-        `tol` with a confidence of 95 %. An epoch with a score of NaN always counts.
+        `tol` with a confidence of 95 %. An epoch with a score of NaN always counts. With another
+        schedule than "adaptive", epochs before update 75 do not count.
     tol : float
         Increase over the best score, in nats per row, that an improvement must exceed.
-    track_likelihood : bool
+    track_likelihood : bool or None
         Record the mean log-likelihood and the standard error of the log-partition function in
         `history_`. This function is computed exactly if one layer has at most 2000 states, for
         example ten binary units. Otherwise, it is estimated with chains that are annealed from the
         model after each epoch to the model after the next epoch. The log-likelihood is the score of
         `early_stopping` and of the schedule "adaptive"; comparisons of epochs include the standard
-        error. Apart from the score, tracking does not affect training. Missing values, or an
-        `RBMClassifier`, raise a ValueError.
+        error. Apart from the score, tracking does not affect training. With True, missing values,
+        or an `RBMClassifier`, raise a ValueError. If None, the log-likelihood is tracked with
+        `early_stopping` if no value is missing and all columns are discrete, such as bits and
+        categories.
     warm_start : bool
         Continue `fit` from the current parameters, chains and random stream.
     check_input : {"warn", "raise", "ignore"}
@@ -269,17 +272,17 @@ class BaseRBM(
           in nats.
         - "swap_acceptance", with "pt": mean acceptance probability of exchanges between
           neighboring temperatures.
-        - "log_likelihood" and "log_likelihood_std_error", with `track_likelihood`: mean
-          log-likelihood of at most 1000 training rows, and standard error of the log-partition
-          function, in nats.
+        - "log_likelihood" and "log_likelihood_std_error", if the log-likelihood is tracked (see
+          `track_likelihood`): mean log-likelihood of at most 1000 training rows, and standard error
+          of the log-partition function, in nats.
         - "free_energy_gap", with `early_stopping`: mean free energy of at most 1000 validation rows
           minus the mean free energy of at most 1000 training rows, in nats. A growing gap indicates
           overfitting.
         - "validation_pseudo_likelihood", with `early_stopping`: estimate of the mean log
           pseudo-likelihood of the validation rows, in nats.
-        - "validation_log_likelihood" and "validation_log_likelihood_std_error", with both
-          `early_stopping` and `track_likelihood`: mean log-likelihood of at most 1000 validation
-          rows, and standard error of the log-partition function, in nats.
+        - "validation_log_likelihood" and "validation_log_likelihood_std_error", with
+          `early_stopping` if the log-likelihood is tracked: mean log-likelihood of at most 1000
+          validation rows, and standard error of the log-partition function, in nats.
     n_features_in_ : int
         Number of features seen in `fit`.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -324,7 +327,7 @@ class BaseRBM(
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": COUNT,
         "tol": [Interval(Real, 0, None, closed="left")],
-        "track_likelihood": ["boolean"],
+        "track_likelihood": ["boolean", None],
         "warm_start": ["boolean"],
         "check_input": [StrOptions({"warn", "raise", "ignore"})],
         "missing": [StrOptions({"raise", "marginalize"})],
@@ -358,7 +361,7 @@ class BaseRBM(
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
     tol: float = 1e-4
-    track_likelihood: bool = False
+    track_likelihood: bool | None = None
     warm_start: bool = False
     check_input: str = "warn"
     missing: str = "raise"

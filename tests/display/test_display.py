@@ -164,7 +164,7 @@ def test_fewer_rows_than_samples_leave_the_rest_empty(rbm):
 
 def test_training_curves_are_columns_of_the_history(rbm):
     display = TrainingCurveDisplay.from_estimator(rbm)
-    assert list(display.history) == ["pseudo_likelihood", "validation_pseudo_likelihood"]
+    assert list(display.history) == ["log_likelihood", "validation_log_likelihood"]
     for name, line in zip(display.history, display.lines_, strict=True):
         np.testing.assert_array_equal(line.get_xdata(), [1, 2, 3])
         np.testing.assert_array_equal(line.get_ydata(), rbm.history_[name])

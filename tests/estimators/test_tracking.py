@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from estimators.instances import KINDS, draw, learned_bits, new, parameters
+from estimators.instances import DISCRETE_KINDS, KINDS, draw, learned_bits, new, parameters
 from scipy.special import logsumexp
 
 from skrbm import AnnealingWarning, BernoulliRBM, TrainingCurveDisplay
@@ -104,6 +104,20 @@ def test_early_stopping_goes_by_it_and_keeps_the_best(monkeypatch):
     resumed = oracles.log_likelihood(parameters(rbm), held_out[0]).mean()
     assert max(rbm.history_["validation_log_likelihood"][-2:]) < best
     assert resumed == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_early_stopping_goes_by_it_by_default_if_columns_are_discrete(kind):
+    # Slips: numbers and missing values tracked, or a stream; False that means None.
+    X, name = draw(kind, 40), "validation_log_likelihood"
+    options = {"n_iter": 1, "early_stopping": True, "random_state": 0}
+    assert (name in new(kind, **options).fit(X).history_) == (kind in DISCRETE_KINDS)
+    assert name not in new(kind, track_likelihood=False, **options).fit(X).history_
+    stream = new(kind, verbose=1, **options).partial_fit(X)  # which records if it is verbose
+    assert "log_likelihood" not in stream.history_
+    X = X.astype(float)
+    X[0, 0] = np.nan
+    assert name not in new(kind, missing="marginalize", **options).fit(X).history_
 
 
 def test_early_stopping_corrects_what_chains_said_that_were_replaced(monkeypatch):

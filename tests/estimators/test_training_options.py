@@ -1,6 +1,7 @@
 """Update rules, schedules, averages, penalties, early stopping and the guard, as users meet them."""
 
 import itertools
+import math
 import re
 import warnings
 from unittest import mock
@@ -36,7 +37,7 @@ from skrbm import (
     TabularRBM,
 )
 from skrbm.core.likelihood.pseudo import monitored_rows
-from skrbm.core.training.monitoring import epoch_scores
+from skrbm.core.training.monitoring import MIN_STOPPING_UPDATES, epoch_scores
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.optimizer import OPTIMIZERS, SCHEDULES
 from skrbm.core.training.update import Trainer
@@ -298,7 +299,7 @@ def test_early_stopping_ends_in_time_and_keeps_the_best(kind, monkeypatch):
     rbm = new(
         kind, 30, early_stopping=True, validation_fraction=0.6, n_iter=300, n_iter_no_change=5
     )
-    rbm.set_params(learning_rate=1.0, batch_size=5, random_state=2).fit(X)
+    rbm.set_params(learning_rate=1.0, batch_size=5, random_state=2, track_likelihood=False).fit(X)
     scores = np.array(rbm.history_["validation_pseudo_likelihood"])
     assert rbm.n_iter_ == len(scores) == len(seen) < 300
     np.testing.assert_allclose([score.mean for score in seen], scores, rtol=0, atol=1e-9)
@@ -309,6 +310,7 @@ def test_early_stopping_ends_in_time_and_keeps_the_best(kind, monkeypatch):
     is_worse = gain.mean(axis=1) + stats.t.ppf(0.95, 59) * error <= rbm.tol
     is_worse[best] = False
     assert is_worse[-1]
+    is_worse[: math.ceil(MIN_STOPPING_UPDATES / 8) - 1] = False  # 8 updates an epoch
     assert is_worse[best:].sum() == 5  # and no epoch more than those that end it
     kept = np.flatnonzero(gain.mean(axis=1) + 0.5 * error >= 0)[-1]
     _, held_out = held_out_split(rbm, len(X))
@@ -320,15 +322,18 @@ def test_early_stopping_ends_in_time_and_keeps_the_best(kind, monkeypatch):
 
 
 @pytest.mark.slow
-def test_ten_held_out_rows_do_not_end_a_fit_that_still_improves():
-    """By means of ten rows, one of eight fits ended 3 nats below the last epoch."""
+@pytest.mark.parametrize("tracked", [None, False])
+def test_ten_held_out_rows_do_not_end_a_fit_that_still_improves(tracked):
+    """By means of ten rows, or by epochs of the first updates, fits ended 3 nats below the last
+    epoch.
+    """
     losses = []
     for seed in range(8):
         rng = np.random.default_rng([seed, 11])
         X = (load_digits().data > 7).astype(float)[rng.permutation(1797)]
-        rbm = BernoulliRBM(10, n_iter=60, early_stopping=True, random_state=seed).fit(X[:100])
-        same = BernoulliRBM(10, n_iter=60, early_stopping=True, random_state=seed)
-        same.set_params(n_iter_no_change=60, track_likelihood=False).fit(X[:100])
+        options = {"n_iter": 60, "early_stopping": True, "random_state": seed}
+        rbm = BernoulliRBM(10, track_likelihood=tracked, **options).fit(X[:100])
+        same = BernoulliRBM(10, n_iter_no_change=60, **options).fit(X[:100])
         ends = [model.log_likelihood(X[100:]).mean() for model in (rbm, same)]
         losses.append(ends[1] - ends[0])
     assert max(losses) < 0.5

@@ -334,8 +334,11 @@ class RowProblem(Problem):
 
     def recorder(self, start: Start, rows: Any, history: History, dtype: Any) -> Recorder:
         observed = rows.observed if isinstance(rows, ImputedRows) else None
-        likelihood = None
-        if self.model.rbm.track_likelihood:
+        likelihood, is_tracked = None, self.model.rbm.track_likelihood
+        if is_tracked is None:  # the likelihood of numbers varies too much between epochs
+            stops_early = self.is_planned and self.model.rbm.early_stopping
+            is_tracked = stops_early and observed is None and start.base.is_discrete
+        if is_tracked:
             tracker = None if self.checkpoint is None else deepcopy(self.checkpoint["tracker"])
             stream = self.streams["annealing"]
             likelihood = LikelihoodRecorder(
