@@ -1,4 +1,4 @@
-"""How much faster do joint states of the hidden units make the gradient of many labels?
+"""Do joint states of the hidden units make the gradient of many labels faster?
 
 Probabilities of the labels of a mini-batch, and the sums of its gradient over rows and labels, 256
 binary hidden units, in double precision: every pair of a row and a label, and the joint states of

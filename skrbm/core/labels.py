@@ -81,6 +81,7 @@ class Labels:
     def hidden(self, field: Array) -> ShiftedUnits:
         """Hidden layer for each pair of a row and a label, given the field of the other units."""
         pairs = EveryPair(self._hidden, field)
+        # Pairs of a single block cost less than the probabilities of the joint states.
         is_large = len(field) * self.fields.size > pairs.n_block_elements
         is_slow = is_large and self.n_labels >= MANY_LABELS
         return self._hidden.shifted(field) if is_slow else pairs
