@@ -113,7 +113,7 @@ def run_epochs(
                 for number, batch in enumerate(_batches(trainer, v, rows, bounds, rng)):
                     mini_batch = trainer.buffers.take(v, batch, moved)
                     for hook in draw_rows:
-                        mini_batch = hook(moved, batch, mini_batch, rng)
+                        mini_batch = hook(moved, state, batch, mini_batch, rng)
                     progress = (epoch + number / n_batches) / n_iter if is_planned else 0.0
                     batch_weight = None if weight is None else weight[batch]
                     trainer.update(moved, state, mini_batch, rng, progress, batch_weight)

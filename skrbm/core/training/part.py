@@ -100,7 +100,12 @@ class Part:
         return nullcontext()
 
     def draw_rows(
-        self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
+        self,
+        machine: Machine,
+        state: TrainingState,
+        rows: Array | slice,
+        v: Any,
+        rng: np.random.Generator,
     ) -> Any:
         """Return a mini-batch to use in place of the rows `v`, whose indices are `rows`.
 

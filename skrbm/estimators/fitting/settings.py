@@ -24,7 +24,7 @@ from skrbm.core.training.parts.jump_to_data import (
     N_MIXED_ROWS,
     JumpToData,
 )
-from skrbm.core.training.parts.missing import ImputedRows, MissingValues
+from skrbm.core.training.parts.missing import N_INITIAL_UPDATES, ImputedRows, MissingValues
 from skrbm.core.training.parts.normalization import Normalization
 from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.preconditioner import Preconditioner
@@ -44,11 +44,11 @@ MAX_SCALED_RATE = 3.2
 
 
 # Names that experiments may leave out: parts; mixtures, extrapolations and anchors of `JumpToData`;
-# the pretraining on clusters, the factors and the step scale in `start_fit`, and the kurtosis in the
-# metric of `Preconditioner`.
+# the pretraining on clusters, the factors and the step scale in `start_fit`, the kurtosis in the
+# metric of `Preconditioner`, and the initial values of `MissingValues` in the first updates.
 LEAVABLE = frozenset(
     {"guard", "jumps", "mixed rows", "extrapolated rows", "anchors", "damping", "average"}
-    | {"clusters", "factors", "kurtosis", "step scale"}
+    | {"clusters", "factors", "kurtosis", "step scale", "initial values"}
 )
 
 
@@ -101,6 +101,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     )
     penalties = penalties_of(rbm)
     is_visible_unbounded, is_hidden_unbounded = map(np.any, machine.curvature_scales)
+    n_initial = 0 if "initial values" in rbm._left_out else N_INITIAL_UPDATES
     has_chains = PERSISTENT_CHAINS in phases.offers
     hidden_scale = HiddenScale(preconditioner, not is_visible_unbounded, has_chains)
     # Rows that are not an array are checked in each mini-batch.
@@ -116,7 +117,7 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         *([Normalization()] if is_visible_unbounded and is_hidden_unbounded else ()),
         *([Constraints(rbm.max_norm, bounds)] if rbm.max_norm or bounds else ()),
         *([Average()] if rbm.average else ()),
-        *([MissingValues(rows, buffers)] if isinstance(rows, ImputedRows) else ()),
+        *([MissingValues(rows, buffers, n_initial)] if isinstance(rows, ImputedRows) else ()),
     )
     return Trainer(
         phases,

@@ -33,7 +33,7 @@ class Noted(Part):
         memory = self.memory(state)
         memory["n"] = memory.get("n", 0) + 1
 
-    def draw_rows(self, machine, rows, v, rng):
+    def draw_rows(self, machine, state, rows, v, rng):
         self.calls.append("draw_rows")
         return v
 

@@ -10,6 +10,7 @@ import numpy as np
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.training.part import Part
+from skrbm.core.training.state import TrainingState
 
 
 @final
@@ -24,7 +25,12 @@ class GrayValues(Part):
     name: ClassVar[str] = "gray values"
 
     def draw_rows(
-        self, machine: Machine, rows: Array | slice, v: Any, rng: np.random.Generator
+        self,
+        machine: Machine,
+        state: TrainingState,
+        rows: Array | slice,
+        v: Any,
+        rng: np.random.Generator,
     ) -> Any:
         """Replace values between the states in the mini-batch `v` by random states, in place."""
         return machine.visible.draw_states_of_means(v, rng) if machine.visible.has_means(v) else v

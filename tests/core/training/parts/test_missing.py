@@ -8,7 +8,9 @@ import pytest
 from core.models import balanced_model, machine_from
 
 from skrbm.core.machine import Machine
-from skrbm.core.training.parts.missing import ImputedRows
+from skrbm.core.training.gradient import UpdateBuffers
+from skrbm.core.training.parts.missing import ImputedRows, MissingValues
+from skrbm.core.training.state import TrainingState
 from skrbm.core.units import Bernoulli, Gaussian
 
 N_ROWS = 4000
@@ -130,3 +132,15 @@ def test_a_mini_batch_costs_nothing_for_other_rows():
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert peak < 100_000  # bytes; eight for every row are 1.6 million
+
+
+def test_a_new_model_learns_from_the_initial_values():
+    """The rows of a mini-batch are returned as they are, until `n_initial_updates`."""
+    _, machine, v, _, _ = holed()
+    rng = np.random.default_rng(0)
+    rows, some = ImputedRows(v, machine.visible, 1, rng), np.arange(1000)
+    part, before = MissingValues(rows, UpdateBuffers(v.dtype), n_initial_updates=3), rows[some]
+    for n_updates, is_initial in ((0, True), (2, True), (3, False)):
+        state = TrainingState(particles=np.empty((0, 2)), n_updates=n_updates)
+        states = part.draw_rows(machine, state, some, rows[some], rng)
+        assert np.array_equal(states, before) == is_initial
