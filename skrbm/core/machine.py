@@ -399,8 +399,7 @@ class Machine:
             Sum over the samples of the outer products of the visible signals and `h`.
         """
         if self.visible.offset is None or is_array(v):
-            product: Array = self.visible.signal(v).T @ h
-            return product
+            return self.visible.signal(v).T @ h
         origin, slope = self.visible.affine_signal
         product = v.T @ h
         product *= slope[:, None]

@@ -327,8 +327,7 @@ def log_partition_given_observed(layer: Units, field: Array, is_observed: Array,
     """
     of_missing = np.where(is_observed, 0, layer.unit_log_partitions(field))
     of_held = np.where(layer.by_column(is_observed), layer.signal(v), 0)
-    log_partition: Array = of_missing.sum(axis=1) + row_dots(field, of_held)
-    return log_partition
+    return of_missing.sum(axis=1) + row_dots(field, of_held)
 
 
 def _hidden_given_observed(
@@ -361,8 +360,7 @@ def _hidden_given_observed(
         np.repeat(v, n_proposals, axis=0),
     ).reshape(n_rows, n_proposals)
     index = _resample(log_held - log_q, MIN_DISTINCT_PROPOSALS, n_draws, rng)
-    h: Array = proposed.reshape(n_rows, n_proposals, -1)[row, index]
-    return h
+    return proposed.reshape(n_rows, n_proposals, -1)[row, index]
 
 
 def _resample(
@@ -392,8 +390,7 @@ def _resample(
 
 def _effective_number(weights: Array) -> Array:
     """Number of equal weights that is equivalent to the weights along the last axis."""
-    number: Array = weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
-    return number
+    return weights.sum(axis=-1) ** 2 / (weights**2).sum(axis=-1)
 
 
 def _log_observed(machine: Machine, v: Array, is_observed: Array, field: Array) -> Array:
@@ -404,7 +401,7 @@ def _log_observed(machine: Machine, v: Array, is_observed: Array, field: Array) 
     visible = machine.visible
     signal = np.where(visible.by_column(is_observed), visible.signal(v), 0)
     log_partitions = visible.unit_log_partitions(field)
-    log_observed: Array = signal @ field.T
+    log_observed = signal @ field.T
     log_observed -= is_observed.astype(log_partitions.dtype) @ log_partitions.T
     return log_observed
 

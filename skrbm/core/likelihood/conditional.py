@@ -149,8 +149,7 @@ def log_sum_over_unit(machine: Machine, v: Array, number: int) -> Array:
     _, log_weight = _log_weights(machine, v, number, 1)
     energies = machine.visible.unit_energies(v)
     energies[:, number] = 0
-    log_sum: Array = log_sum_exp(log_weight, axis=0) - energies.sum(axis=1)
-    return log_sum
+    return log_sum_exp(log_weight, axis=0) - energies.sum(axis=1)
 
 
 def log_weights_of_values(

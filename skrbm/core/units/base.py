@@ -302,8 +302,7 @@ class Units(ABC):
     def unit_states(self, index: int, numbers: Array) -> Array:
         """States of a discrete unit: the rows `numbers` of `unit_values`."""
         values: Any = self.unit_values(index)
-        states: Array = values[numbers]
-        return states
+        return values[numbers]
 
     def fields_and_energies(self, weights: Array) -> tuple[Array, Array]:
         """Fields on the other layer, and energies, of all states of a layer of one discrete unit.

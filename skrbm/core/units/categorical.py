@@ -71,8 +71,7 @@ class Categorical(WideUnits, LinearUnits):
 
     def take(self, index: Any) -> Self:
         unit: Any = super().take(index)
-        layer: Self = replace(unit, n_categories=unit.bias.shape[-1:])
-        return layer
+        return replace(unit, n_categories=unit.bias.shape[-1:])
 
     def unit_values(self, index: int) -> Array:
         return np.eye(self.n_categories[index], dtype=self.bias.dtype)

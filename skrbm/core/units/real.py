@@ -118,8 +118,7 @@ class _ShiftedGaussian(ShiftedUnits):
 
     def log_partition_changes(self, shifts: Array) -> Array:
         signal = self.units.signal(self.field + self.units.bias)
-        changes: Array = shifts @ signal.T + 0.5 * np.square(shifts).sum(axis=1)[:, None]
-        return changes
+        return shifts @ signal.T + 0.5 * np.square(shifts).sum(axis=1)[:, None]
 
     def sums(
         self, shifts: Array, weights: Array, layer: Units | None = None

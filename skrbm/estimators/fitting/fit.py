@@ -392,8 +392,7 @@ def _stopping(problem: Problem, start: Start, recorder: Recorder) -> EarlyStoppi
     if not problem.is_planned or not (slows_down or rbm.early_stopping):
         return None
     if problem.checkpoint is not None:
-        stopping: EarlyStopping = deepcopy(problem.checkpoint["stopping"])
-        return stopping
+        return deepcopy(problem.checkpoint["stopping"])
     plateau = Plateau(rbm.tol, rbm.n_iter_no_change)
     stopping = EarlyStopping(plateau, slows_down, restores_best=rbm.early_stopping)
     if rbm.early_stopping and start.published is not None:

@@ -196,8 +196,7 @@ class ArrayModel(Model):
         with OPENING:
             if not hasattr(self.rbm, "_streams"):
                 self.rbm._streams = open_streams(self.rbm.random_state)
-        stream: np.random.Generator = self.rbm._streams[use]
-        return stream
+        return self.rbm._streams[use]
 
     def base_and_anchors(
         self, machine: Machine, rng: np.random.Generator, X: Any = None
@@ -294,8 +293,7 @@ class ArrayModel(Model):
     def base_layer(self, statistics: Statistics, is_varying: Any = True) -> Units:
         n_samples, mean, variance = statistics
         options = self.rbm._unit_options(is_varying)
-        layer: Units = self.rbm._visible_type.start(mean, variance, n_samples, **options)
-        return layer
+        return self.rbm._visible_type.start(mean, variance, n_samples, **options)
 
     def moments(self, statistics: Statistics) -> tuple[Array, Array]:
         return statistics[1:]

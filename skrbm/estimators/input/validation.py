@@ -58,8 +58,7 @@ def checked_arguments(**constraints: Any) -> Callable[[Function], Function]:
     Arguments without constraints are not checked, even if they are passed on to another decorated
     function.
     """
-    decorator: Any = validate_params(constraints, prefer_skip_nested_validation=True)
-    return decorator
+    return validate_params(constraints, prefer_skip_nested_validation=True)
 
 
 class Described(HasMethods):

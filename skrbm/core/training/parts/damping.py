@@ -207,8 +207,7 @@ def _layer_gram(layer: Units, multiple: Any, blocks: tuple[Any, ...]) -> Array:
     signal = np.concatenate([dense(layer.signal(block)) for block in blocks])
     if np.ndim(multiple) or multiple != 1:
         signal *= np.sqrt(multiple)
-    gram: Array = signal @ signal.T
-    return gram
+    return signal @ signal.T
 
 
 def _leading(
