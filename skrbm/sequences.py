@@ -287,7 +287,7 @@ def _less_average_product(scores: Array) -> Array:
         return scores
     corrected = scores - np.outer(averages, averages) / total
     np.fill_diagonal(corrected, 0)
-    return np.asarray(corrected)
+    return corrected
 
 
 def _pandas(caller: str) -> Any:
@@ -413,7 +413,7 @@ def _codes(names: list[str], rows: list[bytes], letters: str, handle_unknown: st
             f"of record {names[record]!r}, and {len(places)} such letters in all. Choose another "
             f"alphabet, or set handle_unknown='missing'."
         )
-    return np.asarray(codes)
+    return codes
 
 
 def _site_codes(X: Any) -> Array:

@@ -449,7 +449,7 @@ def _derivatives(function: Callable[[Units], float], units: Units, name: str) ->
     near, far = (
         np.array([at(array + k * step) - at(array - k * step) for step in steps]) for k in (1, 2)
     )
-    return np.asarray((8 * near - far) / (12 * DIFFERENCE_STEP))
+    return (8 * near - far) / (12 * DIFFERENCE_STEP)
 
 
 def _require(condition: Any, message: str) -> None:

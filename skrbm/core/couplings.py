@@ -119,7 +119,7 @@ class EffectiveCouplings:
                 )
             belongs = belongs & mask[:, None]
         squares = belongs.T @ self.pairs**2 @ belongs
-        return np.asarray(np.sqrt((squares + squares.T) / 2))  # symmetric to the bit
+        return np.sqrt((squares + squares.T) / 2)  # symmetric to the bit
 
     def between(self, feature: Any, other: Any) -> Array:
         """Return the pair interactions between the columns of two features.
@@ -140,7 +140,7 @@ class EffectiveCouplings:
             If one of the names is not the name of a feature.
         """
         rows, columns = self._columns_of(feature), self._columns_of(other)
-        return np.asarray(self.pairs[np.ix_(rows, columns)])
+        return self.pairs[np.ix_(rows, columns)]
 
     def _columns_of(self, feature: Any) -> Array:
         names = self.features.tolist()
@@ -344,7 +344,7 @@ class _RealSignals:
         below 1e-18. The result has shape (n_hidden,).
         """
         largest = np.where(self.is_bounded, SPAN / 2, NORMAL_BOUND)
-        return np.asarray(largest @ np.abs(self.slope))
+        return largest @ np.abs(self.slope)
 
     def transforms(self, t: Array, j: int) -> tuple[Array, Array]:
         """Means of exp(i t u), and ratios of the means of s exp(i t u) and exp(i t u).
@@ -428,7 +428,7 @@ def _integrate(signals: _VisibleSignals, sums: list[Array]) -> None:
 
 def _real_product(a: Array, b: Array) -> Array:
     """Real part of a @ b.T."""
-    return np.asarray(a.real @ b.real.T - a.imag @ b.imag.T)
+    return a.real @ b.real.T - a.imag @ b.imag.T
 
 
 def _average_normal(signals: _VisibleSignals, sums: list[Array]) -> None:
@@ -470,4 +470,4 @@ def _normal_average(signals: _VisibleSignals, mean: Array, spread: Array) -> Arr
     """Average of log_partition(mean + spread z) over a standard normal variable z."""
     nodes, weights = NORMAL_RULE
     averages = [signals.log_partition(mean + node * spread) for node in nodes]
-    return np.asarray(weights @ averages / weights.sum())
+    return weights @ averages / weights.sum()

@@ -268,7 +268,7 @@ def split_r_hat(trace: Array) -> float:
 def _normal_ranks(chains: Array) -> Array:
     """Normal scores: normal quantiles of the ranks of the values of all chains."""
     ranks = rankdata(chains).reshape(chains.shape)
-    return np.asarray(norm.ppf((ranks - 3 / 8) / (chains.size + 1 / 4)))
+    return norm.ppf((ranks - 3 / 8) / (chains.size + 1 / 4))
 
 
 def _r_hat(chains: Array) -> float:

@@ -117,7 +117,7 @@ class Labels:
 
     def probabilities(self, field: Array) -> Array:
         """Probabilities of the labels given the other visible units, (n_samples, n_labels)."""
-        return np.asarray(softmax(self.log_joint(field), axis=1))
+        return softmax(self.log_joint(field), axis=1)
 
     def draw(self, field: Array, rng: np.random.Generator) -> Array:
         """Draw a label for each row given the other visible units.
@@ -138,7 +138,7 @@ class Labels:
 
     def log_probabilities(self, field: Array) -> Array:
         """Log-probabilities of the labels in nats, of shape (n_samples, n_labels)."""
-        return np.asarray(log_softmax(self.log_joint(field), axis=1))
+        return log_softmax(self.log_joint(field), axis=1)
 
     def mean_hidden(self, field: Array) -> Array:
         """Expected hidden states given the other visible units, marginalized over the label.
@@ -175,4 +175,4 @@ class Labels:
         field : ndarray of shape (n_samples, n_hidden)
             Field of the other visible units.
         """
-        return np.asarray(field - v @ self.fields)
+        return field - v @ self.fields

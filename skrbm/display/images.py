@@ -317,4 +317,4 @@ def _mosaic(images: Array, n_columns: int) -> Array:
     tiles = np.full((n_rows * n_columns, height + 1, width + 1, *channels), np.nan)
     tiles[:n_images, :height, :width] = images
     tiles = tiles.reshape(n_rows, n_columns, height + 1, width + 1, *channels).swapaxes(1, 2)
-    return np.asarray(tiles.reshape(n_rows * (height + 1), n_columns * (width + 1), *channels))
+    return tiles.reshape(n_rows * (height + 1), n_columns * (width + 1), *channels)

@@ -20,7 +20,7 @@ def _log_variance(noise_variance: Array) -> Array:
         raise ValueError(
             f"Expected noise_variance_ to be positive, got a value of {noise_variance.min():g}."
         )
-    return np.asarray(np.log(noise_variance))
+    return np.log(noise_variance)
 
 
 NOISE_VARIANCE = {"noise_variance_": ("visible", "log_variance", _log_variance, np.exp)}

@@ -238,13 +238,13 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         """Free energies of the values of a table that are not unknown categories."""
         rbm, is_observed = self.estimator_, rows.observed_units
         if rows.is_complete:
-            return np.asarray(rbm._free_energies_of_rows(rows))
+            return rbm._free_energies_of_rows(rows)
         energies, _ = observed_free_energy(rbm._model, rows, is_observed, *SUM_SIZE, None)
         energies = rbm._per_unit(energies, rows, is_observed)
         is_empty = ~is_observed.any(axis=1)
         if is_empty.any():
             energies[is_empty] = -rbm.log_partition(n_temperatures="auto").value
-        return np.asarray(energies)
+        return energies
 
     @property
     def _is_pseudo(self) -> bool:

@@ -237,4 +237,4 @@ def conditional_mean(machine: Machine, v: Array, number: int) -> Array:
         mean = probability.T @ values[:, 0]
     else:
         mean = (probability[:, :, None] * values).sum(axis=0)
-    return np.asarray(mean.astype(machine.dtype))
+    return mean.astype(machine.dtype)

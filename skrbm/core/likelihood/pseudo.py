@@ -265,7 +265,7 @@ class _Rows:
         log_odds = self._shifted.log_partition_changes(shifts).reshape(*others.shape, *index.shape)
         log_odds += (energy[:, None] - energy[others])[..., None]
         log_odds = np.take_along_axis(log_odds, index[None, None], axis=0)[0]
-        return np.asarray(-np.logaddexp.reduce(log_odds, axis=0, initial=0))
+        return -np.logaddexp.reduce(log_odds, axis=0, initial=0)
 
     def _of_unit(self, number: int, rows: Array) -> Array:
         """Log-probabilities of one unit in some rows, from the hidden fields with all its states.
@@ -325,7 +325,7 @@ class _Rows:
         if values.shape[1] == 1 and weights.ndim == 2:  # those of all rows
             rest = field - unit.signal(states) @ weights
             log_weights = log_weights_of_values(hidden, unit, weights, rest, values)
-            return np.asarray(current - log_sum_exp(log_weights + log_measure, axis=0))
+            return current - log_sum_exp(log_weights + log_measure, axis=0)
         log_odds = np.empty((len(values), len(states)), dtype=field.dtype)
         for k, value in enumerate(values):
             change = unit.signal(value) - unit.signal(states)
@@ -335,7 +335,7 @@ class _Rows:
             log_odds[k] = hidden.log_partition(field + _products(change, weights))
             log_odds[k] -= unit.energy(value) + current
         log_odds += log_measure
-        return np.asarray(-np.logaddexp.reduce(log_odds, axis=0))
+        return -np.logaddexp.reduce(log_odds, axis=0)
 
 
 def _unit_blocks(machine: Machine, n_rows: int) -> Iterator[Array]:

@@ -524,4 +524,4 @@ def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
     if np.any(share < 1) and np.size(before.get("kurtosis", ())) == len(mean):
         ratio = before["all"][2] / np.where(variance > 0, variance, np.inf)
         kurtosis = share * kurtosis + (1 - share) * ratio**2 * before["kurtosis"]
-    return np.asarray(np.maximum(kurtosis, least))
+    return np.maximum(kurtosis, least)

@@ -283,7 +283,7 @@ def are_states(X: Any, values: tuple[float, ...], *, allow_nan: bool) -> Array:
         n_columns = X.shape[1]
         n_states = csr_array((test(X.data), X.indices, X.indptr), X.shape).sum(axis=1)
         n_zeros = n_columns - np.diff(X.indptr)  # without the stored ones
-        return np.asarray(n_states + (0 in values) * n_zeros == n_columns)
+        return n_states + (0 in values) * n_zeros == n_columns
     v = dense(X)
     return np.concatenate([test(v[rows]).all(axis=1) for rows in row_blocks(v)])
 

@@ -225,7 +225,7 @@ class ArrayRows(RowFormat):
 
     def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
         if mask is None:
-            return np.asarray(~np.isnan(dense(v)))
+            return ~np.isnan(dense(v))
         return np.broadcast_to(checked_mask(mask, v.shape), v.shape)
 
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:

@@ -48,7 +48,7 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
             Predicted labels.
         """
         log_joint = self._answer(Labels.log_joint, X)
-        return np.asarray(self.classes_[log_joint.argmax(axis=1)])
+        return self.classes_[log_joint.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> Array:
         """Compute the exact class probabilities, marginalized over the hidden units.
@@ -189,10 +189,7 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         validate_data(self, X, reset=False, skip_check_array=True)
         labels = Labels(LabelModel(self).machine(checked))
 
-        def answer(machine: Machine, v: Any) -> Array:
-            return np.asarray(question(labels, machine.hidden_field(v)))
-
-        return np.asarray(model.map_rows(answer, checked))
+        return model.map_rows(lambda machine, v: question(labels, machine.hidden_field(v)), checked)
 
 
 def label_numbers(y: Array, classes: Array, advice: str = "") -> Array:

@@ -149,8 +149,8 @@ class ConditionalMixin(ModelMixin):
             )
         mean = self._conditional_mean(X, number, n_gibbs_steps, n_chains, random_state)
         if table.maps[number] is not None:
-            return np.asarray(mean[:, 0])
-        return np.asarray(table.origin[number] + table.scale[number] * mean[:, 0])
+            return mean[:, 0]
+        return table.origin[number] + table.scale[number] * mean[:, 0]
 
     def _conditional_mean(
         self, X: Any, number: int, n_gibbs_steps: int, n_chains: int, random_state: Any
@@ -203,4 +203,4 @@ def _mean_of_values(machine: Machine, v: Array, number: int, scores: Any) -> Arr
         for offset in (np.arange(2 * N_BETWEEN) + 0.5) / N_BETWEEN - 1:
             weight = (1 - abs(offset)) / N_BETWEEN
             values = values + weight * scores.values(z + (z[1] - z[0]) * offset)
-    return np.asarray((probability * values).sum(axis=0)[:, None].astype(machine.dtype))
+    return (probability * values).sum(axis=0)[:, None].astype(machine.dtype)

@@ -203,7 +203,7 @@ class MixtureScale:
             x = self.atoms[np.searchsorted(self.atoms[1:] / 2 + self.atoms[:-1] / 2, x)]
         for atom, place in zip(self.atoms, self._places(z.dtype), strict=True):
             x = np.where(z == place, atom, x)
-        return np.asarray(x)
+        return x
 
     def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
         """Numbers that correspond to `draws`, since there is no formula for the expected number."""

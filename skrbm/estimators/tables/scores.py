@@ -160,11 +160,11 @@ class NormalScores:
         place = np.clip(place, MIN_PLACE, 1 - MIN_PLACE)  # a quantile of 0 or 1 is infinite
         z = ndtri((np.arange(N_STRATA)[:, None] + place) / N_STRATA)
         numbers = self.values(mean + deviation * np.concatenate([z, -z]))
-        return np.asarray(numbers.mean(axis=0))
+        return numbers.mean(axis=0)
 
     def log_slope(self, z: Array) -> Array:
         """Logarithm of the slope of the map from numbers to scores, at given scores."""
-        return np.asarray(self._log_slopes[np.searchsorted(self.scores, z)])
+        return self._log_slopes[np.searchsorted(self.scores, z)]
 
     def _log_likelihood(self, x: Array, counts: Array) -> float:
         z = self.forward(x)
@@ -230,4 +230,4 @@ def _piecewise(x: Array, knots: Array, values: Array, tails: Array) -> Array:
     """Piecewise linear function with `values` at the knots and slopes `tails` outside of them."""
     with np.errstate(over="ignore"):
         below, above = np.minimum(x - knots[0], 0), np.maximum(x - knots[-1], 0)
-        return np.asarray(np.interp(x, knots, values) + tails[0] * below + tails[1] * above)
+        return np.interp(x, knots, values) + tails[0] * below + tails[1] * above

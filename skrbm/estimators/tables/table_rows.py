@@ -106,7 +106,7 @@ class TableRows(RowFormat):
 
     def observed_units(self, rbm: Any, v: Any, mask: Any = None) -> Array:
         if mask is None:
-            return np.asarray(v.observed_units)
+            return v.observed_units
         shape = (len(v), rbm.n_features_in_)
         return np.broadcast_to(checked_mask(mask, shape), shape)[:, table_of(rbm).order]
 
@@ -129,7 +129,7 @@ class TableRows(RowFormat):
         table = table_of(rbm)
         constant = np.log(table.scale[table.order])
         if v is None or not table.mapped_columns:
-            return np.asarray(constant)
+            return constant
         log_jacobians, n_columns = np.tile(constant, (len(v), 1)), sum(table.widths)
         numbers = v.numbers if isinstance(v, EncodedTable) else v
         for column, scores in table.mapped_columns.items():

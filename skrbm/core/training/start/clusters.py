@@ -75,7 +75,7 @@ class Clusters:
 
         The result has shape (n_visible,).
         """
-        return np.asarray(self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0))
+        return self.centers[0] if len(self.centers) == 2 else self.centers.mean(axis=0)
 
     def kurtosis(self, variance: Array) -> float:
         r"""Lower bound on the kurtosis, which limits the effect of log-variances on the modes.
@@ -311,7 +311,7 @@ def separated(rows: Array, label: Array, step: float, min_change: Array) -> Arra
     is_apart[is_small] = is_apart[:, is_small] = True
     is_apart[groups[is_small], nearest[is_small]] = False
     is_apart |= np.eye(len(groups), dtype=bool)
-    return np.asarray(is_apart & is_apart.T)
+    return is_apart & is_apart.T
 
 
 def _value_gaps(rows: Array) -> Array:
@@ -322,7 +322,7 @@ def _value_gaps(rows: Array) -> Array:
     """
     steps = np.diff(np.sort(rows, axis=0), axis=0)
     has_few_values = (steps == 0).mean(axis=0) > MIN_TIE_SHARE
-    return np.asarray(np.where(has_few_values, steps.max(axis=0), 0))
+    return np.where(has_few_values, steps.max(axis=0), 0)
 
 
 def _fine_clusters(rows: Array, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -43,9 +43,9 @@ def projected(rows: Array, unit: Array | float = 1.0) -> Array:
     roughly preserve distances up to a common factor.
     """
     if rows.shape[1] <= N_PROJECTIONS:
-        return np.asarray(rows / unit)
+        return rows / unit
     directions = np.random.default_rng(0).standard_normal((rows.shape[1], N_PROJECTIONS))
-    return np.asarray(rows @ (directions.T / unit).T)
+    return rows @ (directions.T / unit).T
 
 
 def far_rows(v: Array, span: Array, n_rows: int) -> Array:

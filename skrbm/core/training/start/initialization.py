@@ -176,7 +176,7 @@ def column_variances(layer: Units) -> Array:
 def _response(layer: Units, field: Array) -> Array:
     """Derivative of the layer's mean along the direction of a field, at a field of zero."""
     below, above = layer.mean(MEAN_DIFFERENCE_STEP * np.stack([-field, field]))
-    return np.asarray((above - below) / (2 * MEAN_DIFFERENCE_STEP))
+    return (above - below) / (2 * MEAN_DIFFERENCE_STEP)
 
 
 def _self_coupling(
@@ -218,7 +218,7 @@ def _self_coupling(
     # The iteration would not converge to a residual below the error of the finite differences.
     tolerance = CG_TOLERANCE * size
     solution, _ = cg(operator, target, atol=tolerance, maxiter=N_CG_STEPS)
-    return np.asarray(to_field * solution)
+    return to_field * solution
 
 
 def initial_particles(

@@ -138,11 +138,11 @@ def _fields(visible: Units, modes: Clusters, n_origin: float, counts: Array) -> 
             _resembling(visible, center, n_rows).bias
             for center, n_rows in zip(modes.centers, counts, strict=True)
         ]
-        return np.asarray(ends - _resembling(visible, modes.origin, n_origin).bias)
+        return ends - _resembling(visible, modes.origin, n_origin).bias
     response = column_variances(visible)
     is_constant = response == 0
     distance = modes.centers - modes.origin
-    return np.asarray(np.where(is_constant, 0, distance) / (response + is_constant))
+    return np.where(is_constant, 0, distance) / (response + is_constant)
 
 
 def _resembling(like: Units, mean: Array, n_samples: float) -> Units:

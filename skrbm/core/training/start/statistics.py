@@ -205,7 +205,7 @@ def column_kurtosis(
             block_weight = weight @ is_observed
         total += block_total
         n_observed += block_weight
-    return np.asarray(total / np.maximum(n_observed, np.finfo(np.float64).tiny))
+    return total / np.maximum(n_observed, np.finfo(np.float64).tiny)
 
 
 def largest_deviation(v: Any, mean: Array, *, block_elements: int = MOMENT_BLOCK_ELEMENTS) -> float:
