@@ -1,7 +1,5 @@
 """Rows of weight k are k copies, in all that a fit and a score do with them."""
 
-import copy
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -187,21 +185,6 @@ def test_statistics_of_a_stream_are_weighted(scale, n_rows):
     np.testing.assert_allclose(mean, expected)
     expected = np.average((X - expected) ** 2, axis=0, weights=weights)
     np.testing.assert_allclose(variance, expected)
-
-
-def test_a_stream_of_an_older_version_goes_on_with_its_weights():
-    """Slip: rows of an older state that count with a weight of one each."""
-    X = np.random.default_rng(0).normal(size=(60, 3))
-    weights = np.linspace(1, 3, 60) / 120
-    stream = GaussianBernoulliRBM(2, random_state=0).partial_fit(X, sample_weight=weights)
-    older = copy.deepcopy(stream)
-    n_rows = older._data["all"][0]
-    del older._data["weight_sums"], older._data["observed_weight"]
-    older._data["n_observed"] = n_rows
-    for rbm in (stream, older):
-        rbm.partial_fit(X + 5, sample_weight=weights)
-    for before, after in zip(stream._data["all"], older._data["all"], strict=True):
-        np.testing.assert_allclose(after, before)
 
 
 @pytest.mark.parametrize("scale", [1e155, 1e300])

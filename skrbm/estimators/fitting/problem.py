@@ -74,7 +74,7 @@ class Start:
         each column, or in all columns. "is_varying" is the mask of the columns that are
         not constant, or True if it is unknown. "kurtosis" contains the kurtosis of each column (see
         `_kurtosis` in `start_fit.py`), and "least_kurtosis", if present, is a lower bound for all
-        columns. "step_scale", if present, is a factor of the metric, and "deviation" the largest
+        columns. "step_scale" is a factor of the metric, and "deviation" the largest
         squared distance of a row from the mean for which it was computed. For `TabularRBM`, "table"
         contains the fields of the `Table` that encodes the columns, except `kinds` and
         `categories`. The entries of `Problem.counts` are included.

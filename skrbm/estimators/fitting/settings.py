@@ -165,7 +165,7 @@ def _bounded_scale(rbm: Any, data: Data, momentum_gain: float) -> float:
         MAX_SCALED_RATE / max(rate * rbm._metric_unit, tiny),
         1 / max(rate * (rbm.l2 + rbm.l1_squared), tiny),
     )
-    return max(1.0, min(data.get("step_scale", 1.0), longest))  # older fits have no scale
+    return max(1.0, min(data["step_scale"], longest))
 
 
 def _bounds(machine: Machine, variance: Array) -> dict[str, tuple[Array, Array]]:

@@ -49,7 +49,6 @@ from skrbm.estimators.inference.model import (
     other_meaning,
 )
 from skrbm.estimators.input.validation import (
-    WeightSums,
     check_parameter,
     check_width,
     floating_type,
@@ -155,7 +154,7 @@ def start_fit(problem: Problem) -> Start:
         replicas = initial_particles(machine, base, n_replicas, rng)
     state["particles"] = np.concatenate([particles, more, replicas])
     if checkpoint is not None:
-        state["particles"] = checkpoint.get("particles", state["particles"])
+        state["particles"] = checkpoint["particles"]
     dtype = floating_type(problem.X, np.float64) if published is None else published.dtype
     return Start(machine, dtype, TrainingState(**state), rng, data, base, ladder, phase, published)
 
@@ -372,10 +371,9 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     all_rows = statistics
     is_as_wide = seen is not None and len(seen[1]) == width
     if is_as_wide:
-        sums, observed_weight = _weights_before(problem)
-        sums = merged_weight_sums(sums, problem.weight_sums)
+        sums = merged_weight_sums(before["weight_sums"], problem.weight_sums)
         observed_weight, *moments = merged_statistics(
-            (observed_weight, *seen[1:]), (problem.observed_weight, *statistics[1:])
+            (before["observed_weight"], *seen[1:]), (problem.observed_weight, *statistics[1:])
         )
         weights = {"weight_sums": sums, "observed_weight": observed_weight}
         all_rows = number_of_rows(sums), *moments
@@ -419,16 +417,6 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
     return machine, data, state, published
 
 
-def _weights_before(problem: Problem) -> tuple[WeightSums, Array | float]:
-    """Sums of the weights of earlier fits; those of older estimators are found from their state."""
-    before = problem.data_before
-    if "weight_sums" in before:
-        return before["weight_sums"], before["observed_weight"]
-    n_rows = before["all"][0]
-    mean_weight = min(1.0, problem.training_state.get("total_weight", n_rows) / n_rows)
-    return (n_rows * mean_weight, mean_weight), before.get("n_observed", n_rows) * mean_weight
-
-
 def _with_late_columns(
     problem: Problem, published: Machine, data: Data
 ) -> tuple[Machine, Statistics] | None:
@@ -446,7 +434,7 @@ def _with_late_columns(
     """
     model, before = problem.model, problem.data_before
     (n_before, mean_before, variance_before), (_, *moments) = before["all"], data["all"]
-    (total_before, _), observed_before = _weights_before(problem)
+    (total_before, _), observed_before = before["weight_sums"], before["observed_weight"]
     is_new = np.less(n_before * (observed_before / total_before), MIN_SCALE_ROWS)
     was_constant = ~is_new & (variance_before == 0) & (problem.statistics[2] > 0)
     present = zip(problem.statistics[1:], moments, strict=True)
