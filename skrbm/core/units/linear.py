@@ -20,7 +20,6 @@ from skrbm.core.numerics import (
     is_on_host,
     is_sparse,
     like,
-    logistic,
     row_blocks,
     sum_log,
     sum_log_two_cosh,
@@ -194,18 +193,6 @@ class TwoStateUnits(LinearUnits):
 
     def heated(self, temperature: float) -> Self:
         return replace(self, bias=self.bias / temperature)
-
-    def expectation(self, x: Array) -> Array:
-        if self.low == 0:  # (1 + tanh) / 2 would lose small probabilities to rounding
-            return _scaled(logistic(_scaled(x, self.high)), self.high)
-        half = self.distance / 2
-        mean = _scaled(np.tanh(_scaled(x, half), out=x), half)
-        if self.middle != 0:
-            mean += self.middle
-        return mean
-
-    def draw(self, x: Array, rng: np.random.Generator) -> Array:
-        return self._draw_from(self.expectation(x), rng, x)
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
+from skrbm.core.numerics import Array
 from skrbm.core.units.linear import TwoStateUnits
 from skrbm.core.units.support import Support
 
@@ -40,3 +43,9 @@ class Spin(TwoStateUnits):
     """
 
     support = Support.of(-1.0, 1.0)
+
+    def expectation(self, x: Array) -> Array:
+        return np.tanh(x, out=x)
+
+    def draw(self, x: Array, rng: np.random.Generator) -> Array:
+        return self._draw_from(self.expectation(x), rng, x)
