@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
-from skrbm.core.units import Units
+from skrbm.core.units.linear import offset_change
 
 
 def recenter(
@@ -44,18 +44,10 @@ def recenter(
         New machine, which shares the array of the weights with `machine`.
     """
     layer, hidden_layer, weights = machine.visible, machine.hidden, machine.weights
-    change = _offset_change(hidden_layer, hidden_offset)
+    change = offset_change(hidden_layer, hidden_offset)
     visible = layer.recentered(visible_offset, weights @ change)
     hidden = hidden_layer.recentered(hidden_offset, layer.signal_shift(visible) @ weights)
     return Machine(visible, hidden, weights)
-
-
-def _offset_change(layer: Units, offset: Array | None) -> Array:
-    """New offset minus old offset, of shape (n_columns,); an offset of None counts as zero."""
-    old = layer.offset
-    if old is None:
-        return layer.zero_field(1)[0] if offset is None else offset
-    return -old if offset is None else offset - old
 
 
 def in_zero_sum_gauge(machine: Machine) -> Machine:

@@ -111,9 +111,7 @@ class LinearUnits(Units):
         return origin, np.ones_like(self.bias)
 
     def signal_shift(self, after: Self) -> Array:
-        if self.offset is None:
-            return np.zeros_like(self.bias) if after.offset is None else after.offset
-        return -self.offset if after.offset is None else after.offset - self.offset
+        return offset_change(self, after.offset)
 
     def energy(self, states: Any) -> Array:
         return -row_dots(self.signal(states), self.bias)
@@ -341,6 +339,14 @@ def bias_of_mean(units: Units, target: Array) -> Array:
         is_low = units.mean(bias[None])[0] < target
         low, high = np.where(is_low, bias, low), np.where(is_low, high, bias)
     return bias
+
+
+def offset_change(layer: Units, offset: Array | None) -> Array:
+    """New offset minus old offset; an offset of None counts as zero."""
+    old = layer.offset
+    if old is None:
+        return np.zeros_like(layer.bias) if offset is None else offset
+    return -old if offset is None else offset - old
 
 
 def row_dots(rows: Any, vectors: Array) -> Array:
