@@ -98,7 +98,7 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
 def conditional_distribution(
     machine: Machine, v: Array, number: int, refinement: int = 1
 ) -> tuple[Array, Array]:
-    r"""Conditional distribution of a visible unit given the other visible units.
+    r"""Conditional distribution of a continuous visible unit given the other visible units.
 
     .. math:: p(v_u \mid v_{-u}) \propto e^{-F(v)}
 
@@ -108,20 +108,17 @@ def conditional_distribution(
         Any unit types.
     v : ndarray of shape (n_samples, n_visible)
         Visible states. The states of the unit itself must be finite. They affect the result only
-        if the unit is continuous and a hidden unit lacks a bound: the quadrature nodes may then
-        depend on them.
+        if a hidden unit lacks a bound: the quadrature nodes may then depend on them.
     number : int
         Index of the unit.
     refinement : int, default=1
-        Factor by which the number of intervals of an evenly spaced quadrature is multiplied. It is
-        ignored for discrete units. It must be 1 for types whose nodes are not evenly spaced, and
-        for types that may have atoms.
+        Factor by which the number of intervals of an evenly spaced quadrature is multiplied. It
+        must be 1 for types whose nodes are not evenly spaced, and for types that may have atoms.
 
     Returns
     -------
     values : ndarray of shape (n_values, n_samples or 1, width)
-        States of a discrete unit, or atoms and quadrature nodes of a continuous unit. The width is
-        the number of columns of the unit.
+        Atoms and quadrature nodes of the unit. The width is the number of its columns.
     probability : ndarray of shape (n_values, n_samples)
         Probabilities of the values, which sum to one for each sample. The probability of a
         quadrature node is its density, multiplied by the quadrature weight.
@@ -129,14 +126,11 @@ def conditional_distribution(
     Raises
     ------
     QuadratureError
-        If the unit is continuous and `field_ranges` or `Units.conditional_values` raises it.
+        If `field_ranges` or `Units.conditional_values` raises it.
     UnknownRangeError
-        If the unit is continuous and `field_ranges` raises it.
+        If `field_ranges` raises it.
     """
     values, log_weight = _log_weights(machine, v, number, refinement)
-    if values is None:
-        states: Any = machine.visible.unit_values(number)
-        values = states[:, None]
     return values, softmax(log_weight, axis=0)
 
 
@@ -196,9 +190,7 @@ def _log_weights_of_fields(hidden: Units, rest: Array, fields: Array, energies: 
     return log_weights + hidden.log_partition(rest) - energies[:, None]
 
 
-def _log_weights(
-    machine: Machine, v: Array, number: int, refinement: int
-) -> tuple[Array | None, Array]:
+def _log_weights(machine: Machine, v: Array, number: int, refinement: int) -> tuple[Any, Array]:
     """Values of `conditional_distribution`, and logarithms of their unnormalized probabilities.
 
     For a discrete unit, the first result is None: the array of all states may be large. The
