@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -149,8 +148,6 @@ class SamplingMixin(ModelMixin):
         .. [2] Tubiana, Cocco, Monasson (2019), "Learning protein constitutive motifs from sequence
            data", eLife 8, e39397. :doi:`10.7554/eLife.39397`
         """
-        if not math.isfinite(temperature):
-            raise ValueError(f"temperature expected to be finite, got {temperature!r}.")
         model = self._model
         machine = model.machine()
         if init is None:
