@@ -188,7 +188,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.indicator_ = indicator.fit(X) if self.add_indicator else None
             self._seed = int(generators(self.random_state, 1)[0].integers(2**31))
             if not self._takes_tables:
-                X = np.ascontiguousarray(X[:, ~self._is_empty])
+                X = X[:, ~self._is_empty]
             rbm = copy_to_fit(self.estimator).set_params(missing="marginalize")
             self.estimator_ = rbm.fit(X)
         return self

@@ -192,7 +192,7 @@ class Categorical(WideUnits, LinearUnits):
     # Methods for arrays on a device, where `numpy.ufunc.reduceat` is not available.
 
     @cached_property
-    def _places(self) -> tuple[Array, Array, Array, Array]:
+    def _places(self) -> tuple[Array, ...]:
         """Columns by unit and value, mask of existing values, unit and value of each column.
 
         The first two arrays have shape (n_units, n_values), where n_values is the largest number of
@@ -205,8 +205,7 @@ class Categorical(WideUnits, LinearUnits):
         by_unit = np.where(is_value, self.first_columns[:, None] + number, 0)
         unit = self.unit_of_column
         places = by_unit, is_value, unit, columns - self.first_columns[unit]
-        on_device: Any = tuple(like(array, self.bias) for array in places)
-        return on_device
+        return tuple(like(array, self.bias) for array in places)
 
     def _by_unit(self, x: Array, fill: float) -> Array:
         """Rearrange to (n_samples, n_units, n_values); `fill` pads units with fewer values."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Any, TypeVar, final
+from typing import Any, TypeVar, cast, final
 
 import numpy as np
 from sklearn import config_context, get_config
@@ -147,8 +147,7 @@ def computed_by_numpy(function: Function) -> Function:
                 *map(to_numpy, args), **{name: to_numpy(value) for name, value in kwargs.items()}
             )
 
-    decorated: Any = converting
-    return decorated
+    return cast(Function, converting)
 
 
 def follows_input(method: Function) -> Function:
@@ -187,8 +186,7 @@ def follows_input(method: Function) -> Function:
             _DEVICE.reset(token)
         return result if place is None else place.back(result)
 
-    decorated: Any = following
-    return decorated
+    return cast(Function, following)
 
 
 def _is_of_other_library(array: Any) -> bool:
