@@ -316,14 +316,14 @@ def every_kth_row(rows: Any, n_rows: int) -> Any:
 
     Parameters
     ----------
-    rows : {ndarray, sparse matrix} of shape (n_samples, ...)
+    rows : {ndarray, sparse matrix} of shape (n_samples, ...), or None
         Matrix, or vector of one value per row, to choose from.
     n_rows : int
         Largest number of rows.
 
     Returns
     -------
-    spread : {ndarray, sparse matrix} of shape (n_spread, ...)
-        Chosen rows, which are a view if `rows` is an array.
+    spread : {ndarray, sparse matrix} of shape (n_spread, ...), or None
+        Chosen rows, which are a view if `rows` is an array; None if `rows` is None.
     """
-    return rows[:: -(-rows.shape[0] // n_rows)]
+    return None if rows is None else rows[:: -(-rows.shape[0] // n_rows)]

@@ -63,7 +63,7 @@ def likelihood_deficit(
     if rows.shape[0] < 2:
         return -np.inf
     rows = machine.visible.draw_states_of_means(rows, rng)
-    weight = None if sample_weight is None else every_kth_row(sample_weight, N_DEFICIT_ROWS)
+    weight = every_kth_row(sample_weight, N_DEFICIT_ROWS)
     if base is None:
         reference = kernel_log_density(rows, weight)
     else:

@@ -189,11 +189,11 @@ def monitored_rows(
         rows = every_kth_row(v, n_rows)
         n_flips = min(max(n_pairs // rows.shape[0], 1), n_units)
         rng = np.random.default_rng(0)
-        counted = None if is_scored is None else every_kth_row(is_scored, n_rows)
+        counted = every_kth_row(is_scored, n_rows)
         scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, is_scored=counted)
     except (QuadratureError, UnknownRangeError):
         return np.full(1, np.nan), None
-    return scores, None if sample_weight is None else every_kth_row(sample_weight, n_rows)
+    return scores, every_kth_row(sample_weight, n_rows)
 
 
 class _Rows:

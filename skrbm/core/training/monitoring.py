@@ -69,7 +69,7 @@ def epoch_scores(
         data that are means of states are replaced by random states with these means.
     """
     rows = every_kth_row(v, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
-    weight = None if sample_weight is None else every_kth_row(sample_weight, N_ACTIVATION_ROWS)
+    weight = every_kth_row(sample_weight, N_ACTIVATION_ROWS)
     scores = monitored_rows(machine, v, n_samples, sample_weight, is_scored)
     notes = {
         "pseudo_likelihood": weighted_mean(*scores),
@@ -130,7 +130,7 @@ def free_energy_gap(
     means = [
         weighted_mean(
             machine.free_energy(every_kth_row(rows, n_rows).astype(machine.dtype)),
-            None if weight is None else every_kth_row(weight, n_rows),
+            every_kth_row(weight, n_rows),
         )
         for rows, weight in ((v, sample_weight), (reference, reference_weight))
     ]

@@ -379,10 +379,9 @@ class RowRecorder(Recorder):
             return dict.fromkeys(self._scored, 0.0)
         means, rbm = {}, self.rbm
         for prefix, rows in self._scored.items():
-            numbers = every_kth_row(np.arange(rows.v.shape[0]), MAX_RECORDED_ROWS)
-            v, weight, is_scored = rows.take(numbers)
+            v, weight, is_scored = (every_kth_row(array, MAX_RECORDED_ROWS) for array in rows)
             log_jacobian = rbm._row_format.log_jacobian(rbm, v, is_scored)
-            means[prefix] = weighted_mean(np.broadcast_to(log_jacobian, len(numbers)), weight)
+            means[prefix] = weighted_mean(np.broadcast_to(log_jacobian, len(v)), weight)
         return means
 
     def _deciding_score(self, notes: Notes, held_out: RowScores | None) -> Score:

@@ -143,7 +143,7 @@ class LikelihoodRecorder:
             free = {name: machine.free_energy(v.astype(machine.dtype)) for name, v in few.items()}
             log_partition = self.log_partition(machine, few[""], free[""])
             for prefix, (_, weight, _) in rows.items():
-                few_weights = None if weight is None else every_kth_row(weight, MAX_LIKELIHOOD_ROWS)
+                few_weights = every_kth_row(weight, MAX_LIKELIHOOD_ROWS)
                 self.row_scores[prefix] = -free[prefix], few_weights
                 mean = weighted_mean(*self.row_scores[prefix]) - log_partition.value
                 notes[f"{prefix}log_likelihood"] = mean
