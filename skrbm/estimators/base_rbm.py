@@ -607,7 +607,7 @@ class BaseRBM(
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.components_.shape[0])
+        return self.components_.shape[0]
 
     @property
     def _array_places(self) -> dict[str, LayerArray]:

@@ -252,7 +252,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Names of the kept features, followed by the names of the columns of the indicator.
         """
         check_is_fitted(self)
-        names = np.asarray(super().get_feature_names_out(input_features))
+        names = super().get_feature_names_out(input_features)
         kept = names if self.keep_empty_features else names[~self._is_empty]
         if self.indicator_ is None:
             return kept
@@ -265,7 +265,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @property
     def _takes_tables(self) -> bool:
-        return bool(self.estimator._row_format.has_tables)
+        return self.estimator._row_format.has_tables
 
     @property
     def _marks_nan(self) -> bool:

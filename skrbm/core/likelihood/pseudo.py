@@ -284,7 +284,7 @@ class _Rows:
         shifted = self._machine.hidden.shifted(self._field[rows] - field[index])
         log_weight = shifted.log_partition_changes(field) - energy[:, None]
         chosen = np.take_along_axis(log_weight, index[None], axis=0)[0]
-        log_probability = np.asarray(chosen - np.logaddexp.reduce(log_weight, axis=0))
+        log_probability = chosen - np.logaddexp.reduce(log_weight, axis=0)
         is_state = (states == unit.unit_states(0, index)).all(axis=1)
         others = np.flatnonzero(~is_state)  # such as gray values
         if len(others):

@@ -87,7 +87,7 @@ def run_epochs(
     rows, sample_weight = like(rows, v), like(sample_weight, v)
     if trainer.centering and state.visible_offset is None:
         _initialize_offsets(machine, state, v, rows, sample_weight)
-    n_rows = int(v.shape[0] if rows is None else len(rows))
+    n_rows = v.shape[0] if rows is None else len(rows)
     n_batches = -(-n_rows // trainer.batch_size)
     bounds = np.arange(n_batches + 1) * n_rows // n_batches
     parts = trainer.parts

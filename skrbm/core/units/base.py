@@ -217,7 +217,7 @@ class Units(ABC):
     @property
     def n_columns(self) -> int:
         """Number of columns of the states."""
-        return int(self.bias.shape[-1])
+        return self.bias.shape[-1]
 
     @property
     def n_units(self) -> int:

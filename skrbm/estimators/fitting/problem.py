@@ -235,7 +235,7 @@ class Problem(ABC):
     def n_rows(self) -> int:
         """Number of training rows."""
         learned, _ = self.split
-        return int(self.X.shape[0] if learned is None else len(learned))
+        return self.X.shape[0] if learned is None else len(learned)
 
     @property
     def batch_size(self) -> int:

@@ -245,7 +245,7 @@ class LikelihoodMixin(ModelMixin):
         if values:
             warn_if_too_likely(X, free_energy, normalizer, values)
         energy = self._per_unit(free_energy, X, is_observed)
-        log_likelihood = np.asarray(-energy - float(normalizer))
+        log_likelihood = -energy - float(normalizer)
         if is_observed is not None:
             is_empty = ~is_observed.any(axis=1)
             log_likelihood[is_empty] = error[is_empty] = 0

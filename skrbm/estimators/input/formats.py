@@ -230,7 +230,7 @@ class ArrayRows(RowFormat):
 
     def constant_features(self, rbm: Any, is_varying: Array) -> list[Any]:
         is_scaled = not rbm._visible_type.support.values
-        return list(np.flatnonzero(~is_varying).tolist()) if is_scaled else []
+        return np.flatnonzero(~is_varying).tolist() if is_scaled else []
 
     def names(self, rbm: Any, n_columns: int) -> dict[str, Array]:
         numbers = np.arange(n_columns)

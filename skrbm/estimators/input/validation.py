@@ -69,7 +69,7 @@ class Described(HasMethods):
         self.constraint, self.description = make_constraint(constraint), description
 
     def is_satisfied_by(self, val: Any) -> bool:
-        return bool(self.constraint.is_satisfied_by(val))
+        return self.constraint.is_satisfied_by(val)
 
     def __str__(self) -> str:
         return self.description

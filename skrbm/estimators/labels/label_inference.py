@@ -178,7 +178,7 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
 
         v = rbm._model.map_rows(run, v, is_random=True)
         drawn = v[:, n_features:].argmax(axis=1)
-        return rbm._row_format.write(rbm, v[:, :n_features]), np.asarray(self.classes_[drawn])
+        return rbm._row_format.write(rbm, v[:, :n_features]), self.classes_[drawn]
 
     def _answer(self, question: Any, X: Any) -> Array:
         """Evaluate a function of a `Labels` object and the hidden fields for the rows of `X`."""

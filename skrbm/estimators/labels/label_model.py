@@ -94,5 +94,5 @@ class LabelModel(Model):
         labeled rows.
         """
         counts: Any = self.label_weights
-        frequencies = np.asarray(counts / (counts.sum() or 1))
+        frequencies = counts / (counts.sum() or 1)
         return frequencies, frequencies * (1 - frequencies)

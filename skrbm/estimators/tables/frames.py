@@ -76,7 +76,7 @@ def columns_of(X: Any) -> list[Any]:
     container = container_of(X)
     if container == "pandas":
         return [X.iloc[:, j] for j in range(X.shape[1])]
-    return list(X.get_columns()) if container == "polars" else list(X.T)
+    return X.get_columns() if container == "polars" else list(X.T)
 
 
 def dtype_name(column: Any) -> str:
@@ -87,7 +87,7 @@ def dtype_name(column: Any) -> str:
             return str(dtype)
         return f"{type(dtype).__name__} {getattr(dtype, 'time_unit', '')}".rstrip()
     if library == "numpy":
-        return str(dtype.str)
+        return dtype.str
     return "ordered category" if getattr(dtype, "ordered", False) else str(dtype)
 
 
@@ -118,7 +118,7 @@ def has_times(column: Any) -> bool:
 def declared_categories(column: Any) -> list[Any] | None:
     """Categories that the data type of a column declares, or None if it declares none."""
     has_categories = type(column.dtype).__name__ in ("CategoricalDtype", "Enum")
-    return list(column.dtype.categories.to_list()) if has_categories else None
+    return column.dtype.categories.to_list() if has_categories else None
 
 
 def factorized(column: Any) -> tuple[Array, list[Any]]:
@@ -134,7 +134,7 @@ def factorized(column: Any) -> tuple[Array, list[Any]]:
     """
     if _library_of(column) == "pandas":
         codes, values = column.factorize()
-        return codes, list(values.tolist())
+        return codes, values.tolist()
     numbers: dict[Any, int] = {}
     codes = [
         MISSING if is_missing(x) else numbers.setdefault(x, len(numbers)) for x in cells_of(column)
