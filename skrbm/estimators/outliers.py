@@ -51,13 +51,13 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     estimator : estimator object, default=None
         `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. If None,
         it is ``BernoulliRBM(random_state=0)`` for sparse `X`, and for `X` that NumPy converts to an
-        array of booleans or of numbers in [0, 1]. For any other `X`, it is ``TabularRBM(32,
+        array of booleans or of zeros and ones. For any other `X`, it is ``TabularRBM(32,
         kinds=kinds, numeric_scale="standard", handle_unknown="nearest", n_iter=60,
-        random_state=0)``. Examples are data frames with boolean and numeric columns and, with
-        ``criterion="pseudo_likelihood"``, arrays with missing values. The dictionary `kinds`
-        declares columns of numbers as "categorical" if they have at most 12 distinct values and at
-        least ten rows per value. The default `numeric_scale` of `TabularRBM` is not used, because
-        it moves extreme values closer to the others.
+        random_state=0)``. Examples are numbers between 0 and 1, data frames with boolean and
+        numeric columns and, with ``criterion="pseudo_likelihood"``, arrays with missing values. The
+        dictionary `kinds` declares columns of numbers as "categorical" if they have at most 12
+        distinct values and at least ten rows per value. The default `numeric_scale` of `TabularRBM`
+        is not used, because it moves extreme values closer to the others.
     contamination : float, default=0.1
         Maximum fraction of the training rows to classify as outliers, in (0, 0.5]. Rows with equal
         scores are classified alike; the fraction may therefore be smaller.
@@ -266,14 +266,14 @@ def _n_rows(X: Any, sample_weight: Array | None) -> float:
 
 
 def _default(X: Any, sample_weight: Array | None) -> Any:
-    """Default estimator, selected by the array type and the range of `X`.
+    """Default estimator, selected by the array type and the values of `X`.
 
-    In the model of a table, columns of numbers with few values are categories.
+    To `BernoulliRBM`, a number between 0 and 1 is a mean of bits, and numbers near 0 or 1 are likelier
+    than those of the training rows. In the model of a table, columns of numbers with few values are
+    categories.
     """
-    if issparse(X):
-        return BernoulliRBM(random_state=0)
-    values = np.asarray(X)
-    if values.dtype.kind in "biuf" and values.size > 0 and 0 <= values.min() <= values.max() <= 1:
+    values = X if issparse(X) else np.asarray(X)
+    if issparse(X) or (values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all()):
         return BernoulliRBM(random_state=0)
     few = columns_of_few_values(as_table(X), _n_rows(X, sample_weight))
     return TabularRBM(

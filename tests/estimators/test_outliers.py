@@ -9,6 +9,7 @@ import pytest
 from estimators.instances import KINDS, draw, new
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
 
 from skrbm import BernoulliRBM, DomainWarning, RBMOutlierDetector, TabularRBM
 from skrbm.estimators.fitting.fit import Fit
@@ -67,6 +68,7 @@ def test_weight_is_a_number_of_copies(kind):
         (sparse.csr_array(np.eye(4)), BernoulliRBM),
         (2.0 * np.eye(4), TabularRBM),
         ((-np.eye(4)).tolist(), TabularRBM),
+        (0.5 * np.eye(4), TabularRBM),
     ],
 )
 def test_model_is_chosen_by_the_values(X, expected):
@@ -195,6 +197,13 @@ def test_share_of_outliers_is_at_most_what_was_asked_for(contamination, n_outlie
     ]
     weights = None if scale == 1 else np.full(100, scale)
     assert (scores < _quantile(scores, weights, contamination)).sum() == n_outliers
+
+
+def test_numbers_between_zero_and_one_are_no_bits(rng):
+    """Rows near the middle, beside uniform ones; as means of bits, these were the likelier ones."""
+    X, new = (0.4 + 0.2 * rng.random((n_rows, 4)) for n_rows in (300, 100))
+    scores = RBMOutlierDetector().fit(X).score_samples(np.vstack([new, rng.random((100, 4))]))
+    assert roc_auc_score(np.repeat([True, False], 100), scores) > 0.9
 
 
 def test_default_model_is_that_of_the_copies_for_which_weights_stand(rng):
