@@ -5,6 +5,7 @@ import itertools
 import pickle
 import re
 import tracemalloc
+import warnings
 from fractions import Fraction
 
 import joblib
@@ -848,3 +849,21 @@ def test_warnings_of_estimates_have_the_numbers_that_are_returned(method):
         result = rbm.log_partition(method, n_chains=2, n_temperatures=50)
     assert str(result) in str(warned[0].message)
     assert float(result) == pytest.approx(rbm.log_partition().value, abs=1)
+
+
+@pytest.mark.parametrize("scale", ["normal", "standard", "mixture"])
+@pytest.mark.parametrize(("shift", "is_far"), [(2.0, False), (5.0, True)])
+def test_streams_warn_of_numbers_far_from_those_that_set_the_scale(scale, shift, is_far):
+    """Slips: columns within their first range, intervals and flags that are named."""
+    X = pd.DataFrame(np.random.default_rng(0).random((100, 2)), columns=["near", "level"])
+    X["level"] = stats.norm.ppf(X["level"])
+    X["share"], X["flag"] = 0.01 * X["near"], X["near"] > 0.9
+    kinds = {"share": ("interval", 0, 1)}
+    rbm = TabularRBM(3, kinds=kinds, numeric_scale=scale, random_state=0).partial_fit(X)
+    later = X.assign(level=X["level"] + shift, share=1.0, flag=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rbm.partial_fit(later)
+    texts = [str(w.message) for w in caught if "which set the scales" in str(w.message)]
+    assert len(texts) == is_far
+    assert all("['level']" in text for text in texts)

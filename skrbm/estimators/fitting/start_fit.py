@@ -64,6 +64,7 @@ from skrbm.estimators.input.validation import (
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 MIN_SCALE_ROWS = 20  # rows from which a variance can be estimated within a factor of two
+MAX_SHIFT = 3.0  # standard deviations of the mean of a column from that of the first call
 MAX_DIVERGENCE = 1.0  # nats, beyond which a column whose scale was unknown is initialized anew
 # Variance of two-state columns below which steps are longer, largest squared distance of a row from
 # the mean for which they are, and largest factor of their lengths. In one of eight fits, a distance
@@ -409,12 +410,34 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
             published, data["first"] = late
             is_published = False  # as after an edit of the user
             training = {**training, "visible_offset": None, "hidden_offset": None}
+        if rbm._row_format.has_tables:
+            _warn_if_shifted(problem, published, data["first"])
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     particles = np.empty((0, n_hidden))
     if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
         particles = check_parameter(rbm, "h_samples_", 2)
     state["particles"] = particles.astype(machine.dtype)
     return machine, data, state, published
+
+
+def _warn_if_shifted(problem: Problem, published: Machine, first: Statistics) -> None:
+    """Warn if numbers of a table are far from those that set the scales of their columns.
+
+    Training alone moves a model there slowly, and its samples stay near the `first` numbers.
+    """
+    n_rows, mean, _ = problem.statistics
+    low, high = published.visible.column_bounds
+    distance = np.square(mean - first[1])
+    is_far = (distance > MAX_SHIFT**2 * first[2]) & (first[2] > 0)
+    far = np.flatnonzero(is_far & np.isinf(high - low)[: len(mean)])
+    if n_rows >= MIN_SCALE_ROWS and len(far):
+        warn_user(
+            f"The means of columns {problem.model.rbm.columns_[far[:10]].tolist()} are more than "
+            f"{MAX_SHIFT:g} standard deviations from those in the first call, which set the scales "
+            f"of the columns. Samples and imputed values stay near the rows of that call. Pass "
+            f"rows that represent all data in the first call, for example in random order.",
+            UserWarning,
+        )
 
 
 def _with_late_columns(
