@@ -102,7 +102,8 @@ class RBMClassifier(
         `learning_rate_schedule`. If None, the estimator is
         ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``. The
         discriminative term needs a larger learning rate than the likelihood: with "sgd", 2 to 5
-        instead of 0.4.
+        instead of 0.4. If the features determine the label only in part, the default often
+        overfits; an estimator with ``early_stopping=True`` does not.
     discriminative_weight : float, default=1.0
         Weight of the discriminative term, the log-probability of the label given the features.
     generative_weight : float, default=0.01

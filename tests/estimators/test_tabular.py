@@ -6,6 +6,7 @@ import pickle
 import re
 import tracemalloc
 import warnings
+from decimal import Decimal
 from fractions import Fraction
 
 import joblib
@@ -705,6 +706,23 @@ def test_first_rows_of_a_stream_that_are_too_few_warn():
     with pytest.warns(UserWarning, match=r"got 2 rows"):
         clone(rbm).partial_fit(X[:21], sample_weight=np.arange(21) > 18)
     clone(rbm).fit(X[:2])
+
+
+@pytest.mark.parametrize(("n_values", "warns"), [(12, False), (13, True)])
+@pytest.mark.parametrize("type_of_value", [int, float, Decimal])
+def test_numbers_that_become_categories_by_their_type_warn(type_of_value, n_values, warns):
+    """Slip: ages read as objects, of which 90 is an unknown category."""
+    numbers = [type_of_value(k % n_values) for k in range(60)]
+    X = pd.DataFrame({"age": pd.Series([None, *numbers], dtype=object), "name": "a"})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        rbm = TabularRBM(2, n_iter=0).fit(X)
+        TabularRBM(2, kinds={"age": "categorical"}, n_iter=0).fit(X)
+        TabularRBM(2, n_iter=0).fit(X.assign(age=X["age"].astype(str)))
+    assert rbm.kinds_[0] == "categorical"
+    texts = [str(w.message) for w in caught if "its 13 numbers" in str(w.message)]
+    assert len(texts) == warns
+    assert all("kinds={'age': 'numeric'}" in text for text in texts)
 
 
 def test_identifiers_warn():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from numbers import Real
+from numbers import Number, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,7 +136,8 @@ def column_kind(
     Warns
     -----
     UserWarning
-        If the column seems to consist of identifiers.
+        If the column seems to consist of identifiers, or if many numbers become categories because
+        of the data type.
     """
     named = given if isinstance(given, tuple | list) and given else (given,)
     kind, *options = named if isinstance(named[0], str) else ("",)
@@ -154,7 +155,10 @@ def column_kind(
             f"numbers or text."
         )
     if kind in ("binary", "categorical"):
-        return _discrete(name, column, kind, options)
+        found = _discrete(name, column, kind, options)
+        if is_inferred and str(column.dtype).lower() == "object":
+            _warn_of_objects(name, found.categories)
+        return found
     numbers = checked_numbers(name, column)
     found = _real(name, numbers, kind, options, numeric_scale, counts)
     if kind == "numeric" and is_inferred:
@@ -233,6 +237,17 @@ def columns_of_few_values(X: Any, n_rows: float) -> list[Any]:
             if n_values <= min(MAX_FEW_VALUES, n_rows / MIN_ROWS_PER_VALUE):
                 few.append(name)
     return few
+
+
+def _warn_of_objects(name: Any, categories: Any) -> None:
+    """Warn if more than `MAX_FEW_VALUES` categories of a column of objects are all numbers."""
+    if len(categories) > MAX_FEW_VALUES and all(isinstance(x, Number) for x in categories):
+        warn_user(
+            f"Column {name!r} has the data type object, so its {len(categories)} numbers are "
+            f"categories without an order. Convert it, for example by pandas.to_numeric, or set "
+            f"kinds={{{name!r}: 'numeric'}} (or 'categorical', if they are codes).",
+            UserWarning,
+        )
 
 
 def _warn_if_numbered(name: Any, numbers: Array) -> None:
