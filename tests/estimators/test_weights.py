@@ -187,6 +187,15 @@ def test_statistics_of_a_stream_are_weighted(scale, n_rows):
     np.testing.assert_allclose(variance, expected)
 
 
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+def test_large_weights_of_a_constant_column_keep_its_bias_finite(kind):
+    """Slip: n / (n + 1) that is rounded to 1, and an error that advises to scale bits."""
+    X = draw(kind, 30)
+    X[:, 1] = X.min()
+    rbm = new(kind, 3, n_iter=2, random_state=0).fit(X, sample_weight=np.full(30, 1e15))
+    assert np.isfinite(rbm.intercept_visible_).all()
+
+
 @pytest.mark.parametrize("scale", [1e155, 1e300])
 def test_large_weights_of_rows_with_missing_values_do_not_overflow(scale):
     """Slip: a product of two sums of weights, whose overflow NumPy reports."""

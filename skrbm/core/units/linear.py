@@ -94,7 +94,7 @@ class LinearUnits(Units):
         target = mean
         if np.isfinite(high - low).all():
             middle, half_range = (low + high) / 2, (high - low) / 2
-            extreme = n_samples / (n_samples + 1)
+            extreme = _extreme(n_samples)
             target = middle + half_range * np.clip((mean - middle) / half_range, -extreme, extreme)
         return replace(units, bias=bias_of_mean(units, target))
 
@@ -194,7 +194,7 @@ class TwoStateUnits(LinearUnits):
 
     @classmethod
     def start(cls, mean: Array, variance: Array, n_samples: int, **options: Any) -> Self:
-        extreme = n_samples / (n_samples + 1)
+        extreme = _extreme(n_samples)
         half = cls.distance / 2
         polarity = np.clip((mean - cls.middle) / half, -extreme, extreme)
         return cls(np.arctanh(polarity) / half, **options)
@@ -324,6 +324,11 @@ class _ShiftedBits(ShiftedUnits):
 def _scaled(array: Array, factor: float) -> Array:
     """Multiply an array in place; nothing is done for a factor of one."""
     return array if factor == 1 else np.multiply(array, factor, out=array)
+
+
+def _extreme(n_samples: float) -> float:
+    """Largest mean of a unit of states -1 and 1 after `n_samples` rows; its bias is finite."""
+    return min(n_samples / (n_samples + 1), 1 - float(np.finfo(np.float64).eps))
 
 
 def bias_of_mean(units: Units, target: Array) -> Array:
