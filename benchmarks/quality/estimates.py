@@ -24,6 +24,7 @@ from sklearn.datasets import load_digits
 
 from benchmarks import machine as where
 from benchmarks import structured
+from benchmarks.quality.leave_one_out import without
 from benchmarks.quality.tracking import noted
 from skrbm import AnnealingWarning, BernoulliRBM, GaussianBernoulliRBM
 from skrbm.core.likelihood import exact
@@ -65,8 +66,9 @@ def heard(call: Callable[[], Any]) -> tuple[Any, bool]:
 def trial(estimator: type, X: np.ndarray, fit: str, size: int) -> dict[str, Any]:
     """Error of every estimate for one model, in nats, with its stated error."""
     width, n_iter, left_out = FITS[fit]
-    kind = type(estimator.__name__, (estimator,), {"_left_out": frozenset(left_out)})
-    rbm: Any = kind(width, n_iter=n_iter, track_likelihood=True, random_state=0)
+    rbm: Any = without(estimator, frozenset(left_out))(
+        width, n_iter=n_iter, track_likelihood=True, random_state=0
+    )
     with noted(None) as notes:
         _, has_warned = heard(lambda: rbm.fit(X))
     machine, tracked = notes[-1]

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks import machine as where
+from benchmarks.quality.leave_one_out import without
 from skrbm import BernoulliRBM, GaussianBernoulliRBM
 
 N_BITS, N_NUMBERS, N_HIDDEN, N_NEW_ROWS = 60, 20, 16, 2000
@@ -56,7 +57,7 @@ def rows(kind: str, n_rows: int, rng: np.random.Generator) -> np.ndarray:
 
 def fitted(kind: str, method: str, X: np.ndarray, n_iter: int, seed: int) -> Any:
     estimator: Any = GaussianBernoulliRBM if kind == "factors of numbers" else BernoulliRBM
-    own = type(estimator.__name__, (estimator,), {"_left_out": LEFT_OUT[method]})
+    own: Any = without(estimator, LEFT_OUT[method])
     return own(N_HIDDEN, n_iter=n_iter, missing="marginalize", random_state=seed).fit(X)
 
 

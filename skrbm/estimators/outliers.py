@@ -272,8 +272,10 @@ def _default(X: Any, sample_weight: Array | None) -> Any:
     than those of the training rows. In the model of a table, columns of numbers with few values are
     categories.
     """
-    values = X if issparse(X) else np.asarray(X)
-    if issparse(X) or (values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all()):
+    if issparse(X):
+        return BernoulliRBM(random_state=0)
+    values = np.asarray(X)
+    if values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all():
         return BernoulliRBM(random_state=0)
     few = columns_of_few_values(as_table(X), _n_rows(X, sample_weight))
     return TabularRBM(

@@ -120,18 +120,29 @@ def test_defaults_learn_from_rows_most_of_which_is_missing():
 
     Without the initial values in the first updates, it is 45 %.
     """
+
+    class Redrawn(BernoulliRBM):
+        _left_out = frozenset({"initial values"})
+
     rng = np.random.default_rng(0)
     centers = rng.random((4, 40)) < 0.5
     X = (centers[rng.integers(0, 4, 3000)] ^ (rng.random((3000, 40)) < 0.1)).astype(float)
     train, test = X[:2000], X[2000:]
-    independent, incomplete, complete = (
-        BernoulliRBM(10, n_iter=n_iter, missing="marginalize", random_state=0)
+    holes = with_holes(train, 0.75)
+    independent, incomplete, redrawn, complete = (
+        estimator(10, n_iter=n_iter, missing="marginalize", random_state=0)
         .fit(rows)
         .log_likelihood(test)
         .mean()
-        for rows, n_iter in ((train, 0), (with_holes(train, 0.75), 10), (train, 10))
+        for estimator, rows, n_iter in (
+            (BernoulliRBM, train, 0),
+            (BernoulliRBM, holes, 10),
+            (Redrawn, holes, 10),
+            (BernoulliRBM, train, 10),
+        )
     )
     assert incomplete - independent > 0.8 * (complete - independent)
+    assert redrawn - independent < 0.6 * (complete - independent)
 
 
 @pytest.mark.slow

@@ -347,7 +347,7 @@ def bias_of_mean(units: Units, target: Array) -> Array:
 
 
 def offset_change(layer: Units, offset: Array | None) -> Array:
-    """New offset minus old offset; an offset of None counts as zero."""
+    """New offset minus old offset, of shape (n_columns,); an offset of None counts as zero."""
     old = layer.offset
     if old is None:
         return np.zeros_like(layer.bias) if offset is None else offset

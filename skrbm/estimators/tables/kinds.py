@@ -218,9 +218,9 @@ def _dates_refused(name: Any, column: Any) -> str:
     )
 
 
-def are_numbers(categories: Any) -> bool:
-    """Test for a non-empty array of categories that are all numbers."""
-    return bool(len(categories)) and all(isinstance(x, Real) for x in categories.tolist())
+def are_numbers(categories: Any, kind: type = Real) -> bool:
+    """Test for a non-empty array of categories that are all numbers of an abstract type."""
+    return bool(len(categories)) and all(isinstance(x, kind) for x in categories.tolist())
 
 
 def columns_of_few_values(X: Any, n_rows: float) -> list[Any]:
@@ -241,7 +241,7 @@ def columns_of_few_values(X: Any, n_rows: float) -> list[Any]:
 
 def _warn_of_objects(name: Any, categories: Any) -> None:
     """Warn if more than `MAX_FEW_VALUES` categories of a column of objects are all numbers."""
-    if len(categories) > MAX_FEW_VALUES and all(isinstance(x, Number) for x in categories):
+    if len(categories) > MAX_FEW_VALUES and are_numbers(categories, Number):  # or decimals
         warn_user(
             f"Column {name!r} has the data type object, so its {len(categories)} numbers are "
             f"categories without an order. Convert it, for example by pandas.to_numeric, or set "

@@ -166,7 +166,7 @@ class MissingValues(Part):
         Training data, from which the mini-batches are taken.
     buffers : UpdateBuffers
         Buffers of the updates, which define the precision of states.
-    n_initial_updates : int, default=N_INITIAL_UPDATES
+    n_initial_updates : int
         Number of updates of a model before which no missing values are redrawn.
     """
 
@@ -174,7 +174,7 @@ class MissingValues(Part):
 
     imputed_rows: ImputedRows
     buffers: UpdateBuffers
-    n_initial_updates: int = N_INITIAL_UPDATES
+    n_initial_updates: int
 
     def draw_rows(
         self,
