@@ -36,6 +36,7 @@ FAR, N_FAR = 100.0, 3  # deviations, of one number; rows of 1,000
 NEAREST, FARTHEST, N_SCATTERED = 30.0, 60.0, 6  # deviations, in every column; rows of 1,000
 MEDIAN_LENGTH, LOG_SPREAD = 5.0, 1.2  # words of a document, and deviation of their logarithm
 RADII, RING_NOISE = (1.0, 3.0), 0.1  # of two rings, and deviation from them
+N_TIMES, NARROW = 100, 0.05  # times of a wave or a walk; deviation of numbers given the others
 N_WIDE, SPACING = 50, 25  # columns; times from one window of a series to the next
 CHANGES, BURST = (0.005, 0.05), 6.0  # probabilities that a quiet time and a burst end; their size
 N_TOPICS, N_WORDS = 5, 500  # words of the dictionary, an equal number of each topic
@@ -174,6 +175,29 @@ def factors() -> Iterator[DataSet]:
     for name, rows in ("breast cancer", load_breast_cancer()), ("diabetes", load_diabetes()):
         X = StandardScaler().fit_transform(rows.data)
         yield DataSet(f"numbers, {name}", GaussianBernoulliRBM, X)
+
+
+def redundant_columns() -> Iterator[DataSet]:
+    """Numbers that a few others nearly determine.
+
+    Waves have random sizes and phases, and measurements are five of one quantity.
+    """
+    rng = np.random.default_rng(0)
+    times = np.linspace(0, 1, N_TIMES)
+    size, phase = rng.normal(size=(600, 1)), rng.uniform(size=(600, 1))
+    waves = size * np.sin(2 * np.pi * (times + phase))
+    quantity, factors = rng.normal(size=(N_ROWS, 1)), rng.normal(size=(3000, 4))
+    exact = {
+        "waves": waves,
+        "five measurements": np.repeat(quantity, 5, axis=1),
+        "four factors, 200 columns": factors @ rng.normal(size=(4, 200)),
+    }
+    for name, X in exact.items():
+        X = X + NARROW * rng.normal(size=X.shape)
+        yield DataSet(f"numbers, {name}", GaussianBernoulliRBM, X)
+    walks = rng.normal(size=(N_ROWS, N_TIMES)).cumsum(axis=1)
+    yield DataSet("numbers, random walks", GaussianBernoulliRBM, walks)
+    yield DataSet("numbers, patches, 14", GaussianBernoulliRBM, patches(14)[::2])
 
 
 def heavy_tails() -> Iterator[DataSet]:

@@ -339,17 +339,18 @@ def log_likelihood_gradient(p, v, step=1e-4):
     return finite_difference_gradient(lambda moved: np.mean(log_likelihood(moved, v)), p, step)
 
 
-def ascent(p, gradient, data_variance=0.0, data_kurtosis=3.0, frequencies=None):
+def ascent(p, gradient, data_variance=0.0, data_kurtosis=3.0, frequencies=None, redundancy=0.0):
     """Direction of a training step: the gradient with states measured in units of their own.
 
     Spins are measured in the distance of their states, which is two, Gaussian states in sigma. In
     units of sigma the weights of all parameterisations are krizhevsky's, and means and weights of
     data that are multiplied by a constant move by the same number of sigmas. All of them move more
     slowly by the share of the noise in the data's variance, if that is larger; log-variances slower
-    still where the data's tails are heavier than normal ones. Categorical units move faster by a
-    twelfth of the number of equally likely values that would be equal in two rows as often, at least
-    1 and at most 8, unless `frequencies`, of shape (n_visible,), is None. Other units follow the
-    gradient.
+    still where the data's tails are heavier than normal ones. All three move more slowly where r
+    columns determine each other: chains need r / share updates to cross their factor, of which 100
+    are free. Categorical units move faster by a twelfth of the number of equally likely values that
+    would be equal in two rows as often, at least 1 and at most 8, unless `frequencies`, of shape
+    (n_visible,), is None. Other units follow the gradient.
     """
     names = "weights", "visible_bias", "hidden_bias"
     multiples = {name: np.ones_like(getattr(p, name)) for name in names}
@@ -366,9 +367,11 @@ def ascent(p, gradient, data_variance=0.0, data_kurtosis=3.0, frequencies=None):
     if p.log_variance is not None:
         own, variance = p.gaussian_columns, np.exp(p.log_variance)
         share = np.minimum(1, variance / np.maximum(data_variance, variance))
+        pace = 100 / np.maximum(100, redundancy / share)
         per_sigma = np.ones_like(variance) if p.kind == "krizhevsky" else variance
-        weights[own], bias[own] = (share * per_sigma)[:, np.newaxis], share * variance
-        multiples["log_variance"] = share**2 / (share + np.maximum(data_kurtosis - 3.0, 0) / 2)
+        of_tails = share**2 / (share + np.maximum(data_kurtosis - 3.0, 0) / 2)
+        weights[own], bias[own] = (pace * share * per_sigma)[:, np.newaxis], pace * share * variance
+        multiples["log_variance"] = pace * of_tails
     return {name: array * multiples.get(name, 1.0) for name, array in gradient.items()}
 
 

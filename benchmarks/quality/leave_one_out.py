@@ -40,10 +40,10 @@ from skrbm import BernoulliRBM, GaussianBernoulliRBM
 
 PARTS = (
     *("jumps", "mixed rows", "extrapolated rows", "anchors", "damping"),
-    *("clusters", "factors", "step scale", "kurtosis", "average"),
+    *("clusters", "factors", "step scale", "kurtosis", "redundancy", "average"),
 )
 ALL, NONE = "all parts", "no parts"
-FOR_NUMBERS = {"factors", "kurtosis"}  # parts that need learned variances
+FOR_NUMBERS = {"factors", "kurtosis", "redundancy"}  # parts that need learned variances
 N_SEEDS, N_ITER, N_ROUNDS = 8, 10, 7
 N_TEMPERATURES = 600  # errors of 0.02 to 0.5 nats a fit, which the mean over seeds divides by 2.8
 WIDTHS = {
@@ -81,6 +81,11 @@ WIDTHS = {
     "numbers, bursts": (16, 100),
     "numbers, breast cancer": (16,),
     "numbers, diabetes": (16, 100),
+    "numbers, waves": (256,),
+    "numbers, five measurements": (256,),
+    "numbers, four factors, 200 columns": (256,),
+    "numbers, random walks": (256,),
+    "numbers, patches, 14": (256,),
 }
 N_PASSES = {"numbers, one far number, 3 of 1000": 100, "tables, three": 30}
 N_PASSES_TIMED = 5
@@ -112,6 +117,7 @@ def data_sets() -> Iterator[DataSet]:
             structured.rare_groups(),
             structured.factors(),
             structured.heavy_tails(),
+            structured.redundant_columns(),
         )
         if data.name in WIDTHS
     )

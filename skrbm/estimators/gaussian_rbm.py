@@ -68,7 +68,9 @@ class GaussianBernoulliRBM(BaseRBM):
     learning_rate : float
         Initial learning rate. With "sgd", the steps are scaled by the standard deviations of the
         noise and of the features, so that a suitable value does not depend on the units of
-        measurement of the features. With "adam", it depends on these units.
+        measurement of the features. With "sgd" and persistent chains, steps are shorter for
+        features that are strongly correlated with many others. With "adam", a suitable value
+        depends on the units of measurement.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. The norm is computed with features, and with hidden states that

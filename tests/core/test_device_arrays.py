@@ -59,6 +59,7 @@ from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.start.initialization import initial_particles
 from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
+from skrbm.core.units.support import ColumnStatistics
 
 ALL_CASES = [case for case in CASES if case[0] != "count"] + REAL_HIDDEN_CASES  # it uses SciPy
 DRAWN = [sized(kind, 2, 2, 1) for kind in oracles.KINDS if kind != "count"]
@@ -259,7 +260,9 @@ def test_exact_training_is_that_of_numpy_arrays(case, optimizer, seed, rng):
         machine = recenter(machine_from(p), None, None).astype(np.float64, copy=True)
         particles = place(particles_of(machine, 6, np.random.default_rng(seed)))
         machine, v = machine.map_arrays(place), place(rows)
-        preconditioner = Preconditioner(place(rows.var(axis=0) + 0.1), max_norm=0.5)
+        preconditioner = Preconditioner(
+            ColumnStatistics(place(rows.var(axis=0) + 0.1)), max_norm=0.5
+        )
         parts = (
             Guard(),
             Penalties(0.01, 0.01, 0.01),

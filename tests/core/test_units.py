@@ -25,6 +25,7 @@ from skrbm.core.units import (
     Spin,
     StandardGaussian,
 )
+from skrbm.core.units.support import ColumnStatistics
 
 N_UNITS = 3
 
@@ -645,7 +646,7 @@ def test_steps_of_a_category_follow_its_effective_number_of_values(dtype):
     widths = tuple(map(len, shares))
     mean = np.concatenate(shares).astype(dtype)
     units = Categorical(np.zeros(sum(widths), dtype), widths)
-    signal, parameters = units.metric(mean * (1 - mean))
+    signal, parameters = units.metric(ColumnStatistics(mean * (1 - mean)))
     assert signal.dtype == dtype
     np.testing.assert_array_equal(parameters["bias"], signal)
     np.testing.assert_allclose(signal, np.repeat(expected, widths), rtol=1e-5)

@@ -522,6 +522,31 @@ def test_factors_within_clusters_are_learned(rng):
     assert means[0] > means[1] - 2
 
 
+@pytest.mark.slow
+def test_columns_that_determine_each_other_are_learned(rng):
+    """Slip: steps that do not shorten while chains lag: variances oscillate, and nats are lost."""
+    t = np.linspace(0, 1, 100)
+    size, phase = rng.normal(size=(600, 1)), rng.uniform(size=(600, 1))
+    X = size * np.sin(2 * np.pi * (t + phase)) + 0.05 * rng.normal(size=(600, 100))
+    means = [
+        kind(random_state=0).fit(X).log_likelihood(X).mean()
+        for kind in (TabularRBM, without(TabularRBM, "redundancy"))
+    ]
+    assert means[0] > means[1] + 3
+
+
+@pytest.mark.parametrize("algorithm", ["pcd", "cd", "pt", "exact"])
+def test_only_steps_of_persistent_chains_are_shorter_for_redundant_columns(algorithm, rng):
+    """Slip: shorter steps for the exact gradient, which no chain delays."""
+    X = rng.normal(size=(200, 1)) + 0.05 * rng.normal(size=(200, 5))
+    weights = []
+    for kind in (GaussianBernoulliRBM, without(GaussianBernoulliRBM, "redundancy")):
+        rbm = kind(4, algorithm=algorithm, n_iter=0, random_state=0).fit(X)
+        rbm.noise_variance_ *= 0.01
+        weights.append(rbm.partial_fit(X).components_)
+    assert np.array_equal(*weights) == (algorithm in ("cd", "exact"))
+
+
 def test_factors_obey_the_bound_of_the_weights(rng):
     X = rng.standard_normal((1000, 1)) + 0.3 * rng.standard_normal((1000, 20))
     bounded = [
@@ -628,7 +653,8 @@ def test_fits_of_many_units_keep_no_mode_without_data(rng):
 def test_a_mode_without_data_is_warned_of(rng):
     """Slips: bounds of log Z from the rows and the chains alone; a margin of 7 nats."""
     X = StandardScaler().fit_transform(load_iris().data)
-    rbm = without(GaussianBernoulliRBM, "extrapolated rows")(256, n_iter=30, random_state=10)
+    estimator = without(GaussianBernoulliRBM, "extrapolated rows", "redundancy")
+    rbm = estimator(256, n_iter=30, random_state=10)
     with pytest.warns(ConvergenceWarning, match="worse than a model of independent features"):
         rbm.fit(X)
     assert excess_without_data(rbm, X, rng) > 10

@@ -320,6 +320,17 @@ def test_tails_of_a_stream_are_those_of_all_its_rows():
     np.testing.assert_allclose(stream._data["kurtosis"], stats.kurtosis(X, fisher=False), rtol=0.02)
 
 
+def test_redundancy_of_a_stream_is_that_of_all_its_rows():
+    """Catches correlations of the last chunk alone, and chunks of few rows whose chance is kept."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20000, 12))
+    X[:, 8:] = X[:, 8:9] + 0.1 * rng.normal(size=(20000, 4))
+    stream = GaussianBernoulliRBM(2, random_state=0)
+    for begin, end in [(0, 30), (30, 40), (40, 1000), (1000, 19990), (19990, 20000)]:
+        stream.partial_fit(X[begin:end])
+    np.testing.assert_allclose(stream._data["redundancy"], [1] * 8 + [4] * 4, rtol=0.15)
+
+
 def test_fit_of_many_epochs_is_as_many_partial_fits(kind, algorithm):
     """Catches chains, offsets or stream that are not carried from pass to pass. Of the variance,
     partial_fit takes the logarithm anew, which rounds.

@@ -11,7 +11,7 @@ import numpy as np
 from skrbm.core.machine import Machine, by_layer
 from skrbm.core.numerics import Array, row_blocks
 from skrbm.core.training.gradient import Gradient
-from skrbm.core.units.support import Metric
+from skrbm.core.units.support import UNKNOWN, ColumnStatistics, Metric
 
 
 @final
@@ -24,9 +24,8 @@ class Preconditioner:
 
     Parameters
     ----------
-    variance, kurtosis : ndarray of shape (n_visible,), default=None
-        Variance and kurtosis of each column of the data, which the metric of the visible layer may
-        depend on. If None, they are unknown.
+    statistics : ColumnStatistics, default=UNKNOWN
+        Statistics of the columns of the data, on which the metric of the visible layer may depend.
     unit : float, default=1.0
         Factor by which the metric of all parameters is multiplied. For example, the metric of
         weights between spin units is 1/16. With a factor of 16, their direction is the gradient.
@@ -42,12 +41,11 @@ class Preconditioner:
        networks", ICML, PMLR 28(3), 1310-1318, algorithm 1.
     """
 
-    variance: Array | None = None
-    kurtosis: Array | None = None
+    statistics: ColumnStatistics = UNKNOWN
     unit: float = 1.0
     max_norm: float | None = None
     _fixed: dict[str, Any] | None = field(default=None, init=False)
-    _hidden_variance: Array | None = field(default=None, init=False)
+    _hidden_statistics: ColumnStatistics = field(default=UNKNOWN, init=False)
 
     def scale_hidden(self, variance: Array) -> None:
         """Set the variances, of shape (n_hidden,), that define the metric of the hidden layer.
@@ -55,7 +53,7 @@ class Preconditioner:
         The factors in the metric of `RealUnits` decrease with these variances; variances below 1
         count as 1.
         """
-        self._hidden_variance, self._fixed = variance, None
+        self._hidden_statistics, self._fixed = ColumnStatistics(variance), None
 
     def direction(self, machine: Machine, gradient: Gradient) -> Gradient:
         """Compute the direction of the step: clip the gradient, then precondition it.
@@ -89,8 +87,8 @@ class Preconditioner:
 
     def metrics(self, machine: Machine) -> tuple[Metric, Metric]:
         """Metrics of the visible and the hidden layer, without the factor `unit`."""
-        visible = machine.visible.metric(self.variance, self.kurtosis)
-        return visible, machine.hidden.metric(self._hidden_variance)
+        visible = machine.visible.metric(self.statistics)
+        return visible, machine.hidden.metric(self._hidden_statistics)
 
     def _multiples(self, machine: Machine, gradient: Gradient) -> dict[str, Any]:
         """Factors of the metric times `unit`, by parameter; scalar factors of 1 are omitted."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from skrbm.core.numerics import Array, is_on_host, last_rows, like
-from skrbm.core.units.support import Metric, QuadratureError, Support
+from skrbm.core.units.support import UNKNOWN, ColumnStatistics, Metric, QuadratureError, Support
 
 Outs = tuple[Array | None, Array | None]
 
@@ -558,13 +558,11 @@ class Units(ABC):
         """Layer under a field to which shifts are added, such as the fields of several labels."""
         return EveryPair(self, field)
 
-    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+    def metric(self, statistics: ColumnStatistics = UNKNOWN) -> Metric:
         """Preconditioner of the gradient.
 
-        `variance` and `kurtosis`, of shape (n_columns,), are statistics of the states of each
-        column. For a visible layer, they are computed from the data. Each is None if it is unknown.
-        The kurtosis is defined such that it is 3 for a normal distribution. By default, all factors
-        are one.
+        `statistics` are those of the states of each column. For a visible layer, they are computed
+        from the data. By default, all factors are one.
         """
         return Metric()
 

@@ -12,7 +12,7 @@ from skrbm.core.draws import draw_uniform
 from skrbm.core.numerics import IN_PLACE_BYTES, Array, is_on_host, like, row_blocks
 from skrbm.core.units.columns import WideUnits
 from skrbm.core.units.linear import LinearUnits
-from skrbm.core.units.support import Metric, Support
+from skrbm.core.units.support import UNKNOWN, ColumnStatistics, Metric, Support
 from skrbm.core.units.value_table import ValueTable, chosen_values, value_table
 
 TABLE_BYTES = 2**19  # of the rows drawn at once: they fit the cache, and NumPy calls are few
@@ -103,13 +103,13 @@ class Categorical(WideUnits, LinearUnits):
         bias = np.log(np.clip(mean, 1 / (n_values * (n_samples + 1)), 1))
         return replace(units, bias=bias).in_zero_sum_gauge()
 
-    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+    def metric(self, statistics: ColumnStatistics = UNKNOWN) -> Metric:
         # The Fisher information of the biases of n equally likely values is 1/n, so units of many
         # values would hardly learn. For other frequencies, 1/n becomes the sum of their squares,
         # the probability that two rows have equal values.
-        if variance is None:
+        if statistics.variance is None:
             return Metric()
-        agreement = 1 - self._totals(variance[:, np.newaxis])[:, 0]
+        agreement = 1 - self._totals(statistics.variance[:, np.newaxis])[:, 0]
         multiple = 1 / (FEW_VALUES * np.clip(agreement, 1 / MANY_VALUES, 1 / FEW_VALUES))
         multiple = self.by_column(multiple).astype(self.bias.dtype)
         return Metric(multiple, {"bias": multiple})

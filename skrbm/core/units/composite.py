@@ -13,7 +13,7 @@ import numpy as np
 from skrbm.core.numerics import Array, dense, is_sparse
 from skrbm.core.units.base import Outs, Units
 from skrbm.core.units.columns import WideUnits
-from skrbm.core.units.support import Metric, Support
+from skrbm.core.units.support import UNKNOWN, ColumnStatistics, Metric, Support
 
 
 @final
@@ -254,8 +254,9 @@ class Composite(WideUnits):
     def heated(self, temperature: float) -> Self:
         return replace(self, parts=tuple(part.heated(temperature) for part in self.parts))
 
-    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        metrics = [part.metric(*arrays) for part, *arrays in self._split(variance, kurtosis)]
+    def metric(self, statistics: ColumnStatistics = UNKNOWN) -> Metric:
+        split = self._split(*statistics)
+        metrics = [part.metric(ColumnStatistics(*arrays)) for part, *arrays in split]
         bias = self.parts[0].bias
         signal = np.empty(self.n_columns, bias.dtype, like=bias)
         for metric, columns in zip(metrics, self._columns, strict=True):

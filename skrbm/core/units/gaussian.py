@@ -17,9 +17,12 @@ from skrbm.core.units.support import (
     QUADRATURE_MARGIN,
     QUADRATURE_STEP,
     SMALLEST_SHARE,
+    UNKNOWN,
+    ColumnStatistics,
     Metric,
     QuadratureError,
     Support,
+    metric_shares,
 )
 
 MIN_STEP = 4  # smallest distance of quadrature nodes, in units in the last place
@@ -223,18 +226,8 @@ class Gaussian(Units):
     def heated(self, temperature: float) -> Self:
         return replace(self, log_variance=self.log_variance + math.log(temperature))
 
-    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
-        # Inverse Fisher information of the bias alone, sigma^4 / Var(v), and likewise of the
-        # weights. Training is then invariant to the units of measurement, and steps are short
-        # enough for clusters that are narrow compared with their distances. The factor of the
-        # log-variance is `share` if the kurtosis is at most 3. If the kurtosis is far larger, it is
-        # half the inverse of the Fisher information Var(v^2) / (4 sigma^4): otherwise, rare and
-        # distant clusters (heavy tails) would make its updates unstable.
-        share = np.ones_like(self.bias)
-        if variance is not None:
-            share = self._variance / np.maximum(self._variance, variance)
-        heaviness = 0.0 if kurtosis is None else np.maximum(kurtosis - 3, 0) / 2
-        of_variance = share**2 / (share + heaviness)
+    def metric(self, statistics: ColumnStatistics = UNKNOWN) -> Metric:
+        share, of_variance = metric_shares(self._variance, statistics)
         # The square of the scale, divided by the variance, which alone may not be representable.
         square = np.exp((2 * self._kind.power - 1) * self.log_variance)
         return Metric(

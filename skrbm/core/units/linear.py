@@ -26,7 +26,7 @@ from skrbm.core.numerics import (
 )
 from skrbm.core.units.base import EveryPair, Outs, ShiftedUnits, Units
 from skrbm.core.units.shifts import JointStates
-from skrbm.core.units.support import Metric, Support
+from skrbm.core.units.support import UNKNOWN, ColumnStatistics, Metric, Support
 
 LARGEST_START = 2.0**30  # nats; n rows at an end of an interval give a bias of about 2 n
 N_BISECTIONS = 100  # of an interval of 2^31: the last one is 2^-69 wide
@@ -261,7 +261,7 @@ class TwoStateUnits(LinearUnits):
     def value_step(self) -> float:
         return self.distance
 
-    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+    def metric(self, statistics: ColumnStatistics = UNKNOWN) -> Metric:
         # With this metric, training of a centered machine is the same for all pairs of states, for
         # example 0 and 1, or -1 and 1.
         share = self.distance**-2.0

@@ -17,9 +17,12 @@ from skrbm.core.units.support import (
     QUADRATURE_MARGIN,
     QUADRATURE_STEP,
     SMALLEST_SHARE,
+    UNKNOWN,
+    ColumnStatistics,
     Metric,
     QuadratureError,
     Support,
+    metric_shares,
 )
 
 MIN_PRECISION = 0.1  # of a component, relative to the base; must be positive for a finite Z
@@ -231,14 +234,10 @@ class Mixture(Units):
         bias = base.bias + inverse_temperature * (self.bias - base.bias)
         return replace(self, bias=bias, log_variance=-np.log(precision))
 
-    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+    def metric(self, statistics: ColumnStatistics = UNKNOWN) -> Metric:
         # Same metric as for Gaussian units, the special case of a base with one component.
         scale = np.exp(self.log_variance)
-        share = np.ones_like(self.bias)
-        if variance is not None:
-            share = scale / np.maximum(scale, variance)
-        heaviness = 0.0 if kurtosis is None else np.maximum(kurtosis - 3, 0) / 2
-        of_variance = share**2 / (share + heaviness)
+        share, of_variance = metric_shares(scale, statistics)
         of_bias = share / (scale * self._slope**2)
         return Metric(of_bias, {"bias": of_bias, "log_variance": of_variance})
 

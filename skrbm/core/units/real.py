@@ -14,7 +14,7 @@ from skrbm.core.draws import draw_normal, draw_uniform
 from skrbm.core.numerics import Array, copy_into, dense, last_rows
 from skrbm.core.units.base import EveryPair, Outs, ShiftedUnits, Units
 from skrbm.core.units.linear import LinearUnits
-from skrbm.core.units.support import Metric, Support
+from skrbm.core.units.support import UNKNOWN, ColumnStatistics, Metric, Support
 
 # The unwrapped ufuncs, which call the library of an array on a device. If SCIPY_ARRAY_API is set,
 # SciPy wraps them in functions that support some libraries only.
@@ -55,11 +55,11 @@ class RealUnits(LinearUnits):
     def largest_variance(self) -> Array:
         return 1 / self.tail_curvature
 
-    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+    def metric(self, statistics: ColumnStatistics = UNKNOWN) -> Metric:
         # Inverse of the Fisher information of the bias (the variance of the states); at most one.
         share = np.ones_like(self.bias)
-        if variance is not None:
-            share /= np.maximum(variance, 1)
+        if statistics.variance is not None:
+            share /= np.maximum(statistics.variance, 1)
         return Metric(share, {"bias": share})
 
 
@@ -306,10 +306,10 @@ class DReLU(RealUnits):
     def scale_gradient(self, work: Array) -> dict[str, Array]:
         return {"asymmetry": 0.5 * np.sign(self.asymmetry) / self.tail_curvature * work}
 
-    def metric(self, variance: Array | None, kurtosis: Array | None = None) -> Metric:
+    def metric(self, statistics: ColumnStatistics = UNKNOWN) -> Metric:
         # Inverse Fisher information for normal states of variance V: the variance of |s| is at most
         # V (threshold), the variance of s |s| / 2 is 3/4 V^2 (asymmetry).
-        metric = super().metric(variance)
+        metric = super().metric(statistics)
         of_sides = {"threshold": metric.signal, "asymmetry": 4 / 3 * np.square(metric.signal)}
         return Metric(metric.signal, {**metric.parameters, **of_sides})
 

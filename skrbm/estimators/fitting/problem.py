@@ -72,9 +72,9 @@ class Start:
         "all" is the same tuple for all rows, "weight_sums" the result of `validation.weight_sums`
         for all rows, and "observed_weight" the total weight of the rows with an observed value in
         each column, or in all columns. "is_varying" is the mask of the columns that are
-        not constant, or True if it is unknown. "kurtosis" contains the kurtosis of each column (see
-        `_kurtosis` in `start_fit.py`), and "least_kurtosis", if present, is a lower bound for all
-        columns. "step_scale" is a factor of the metric, and "deviation" the largest
+        not constant, or True if it is unknown. "kurtosis" and "redundancy" are statistics of each
+        column (see `ColumnStatistics`), and "least_kurtosis", if present, is a lower bound of the
+        kurtosis of all columns. "step_scale" is a factor of the metric, and "deviation" the largest
         squared distance of a row from the mean for which it was computed. For `TabularRBM`, "table"
         contains the fields of the `Table` that encodes the columns, except `kinds` and
         `categories`. The entries of `Problem.counts` are included.

@@ -29,6 +29,7 @@ from skrbm.core.training.parts.normalization import Normalization
 from skrbm.core.training.parts.penalties import Penalties
 from skrbm.core.training.preconditioner import Preconditioner
 from skrbm.core.training.update import Trainer
+from skrbm.core.units.support import ColumnStatistics
 from skrbm.estimators.fitting.problem import Data, Problem, Start
 
 # Largest number of weights, and largest total number of weights and of elements of the states of an
@@ -44,11 +45,12 @@ MAX_SCALED_RATE = 3.2
 
 
 # Names that experiments may leave out: parts; mixtures, extrapolations and anchors of `JumpToData`;
-# the pretraining on clusters, the factors and the step scale in `start_fit`, the kurtosis in the
-# metric of `Preconditioner`, and the initial values of `MissingValues` in the first updates.
+# the pretraining on clusters, the factors and the step scale in `start_fit`, the kurtosis and the
+# redundancy in the metric of `Preconditioner`, and the initial values of `MissingValues` in the first
+# updates.
 LEAVABLE = frozenset(
     {"guard", "jumps", "mixed rows", "extrapolated rows", "anchors", "damping", "average"}
-    | {"clusters", "factors", "kurtosis", "step scale", "initial values"}
+    | {"clusters", "factors", "step scale", "kurtosis", "redundancy", "initial values"}
 )
 
 
@@ -84,8 +86,8 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
             f"_left_out expected names among {sorted(LEAVABLE)}, got {sorted(unknown)}."
         )
     _, variance = model.moments(start.data["all"])
-    kurtosis = start.data["kurtosis"]
-    kurtosis = np.pad(kurtosis, (0, len(variance) - len(kurtosis)))  # that of a label is not used
+    has_chains = PERSISTENT_CHAINS in phases.offers
+    statistics = _column_statistics(machine, variance, start.data, has_chains)
     is_alike = machine.visible.is_discrete or rbm._row_format.is_standardized
     bounds = _bounds(machine, variance)
     n_states = (problem.batch_size + len(start.state.particles)) * sum(machine.weights.shape)
@@ -94,15 +96,13 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
     buffers = UpdateBuffers(np.float32 if is_rounded else machine.dtype)
     optimizer = OPTIMIZERS[rbm.optimizer](rbm.momentum)
     preconditioner = Preconditioner(
-        like(variance.astype(machine.dtype), machine.weights),
-        like(kurtosis.astype(machine.dtype), machine.weights),
+        statistics,
         rbm._metric_unit * _bounded_scale(rbm, start.data, optimizer.momentum_gain),
         rbm.max_gradient_norm,
     )
     penalties = penalties_of(rbm)
     is_visible_unbounded, is_hidden_unbounded = map(np.any, machine.curvature_scales)
     n_initial = 0 if "initial values" in rbm._left_out else N_INITIAL_UPDATES
-    has_chains = PERSISTENT_CHAINS in phases.offers
     hidden_scale = HiddenScale(preconditioner, not is_visible_unbounded, has_chains)
     # Rows that are not an array are checked in each mini-batch.
     may_be_gray = rbm.draw_states and (not is_array(rows) or machine.visible.has_means(rows))
@@ -136,6 +136,16 @@ def trainer_of(problem: Problem, start: Start, machine: Machine, rows: Any) -> T
         centering=rbm.centering,
         buffers=buffers,
     )
+
+
+def _column_statistics(
+    machine: Machine, variance: Array, data: Data, has_chains: bool
+) -> ColumnStatistics:
+    """Statistics of the visible columns for the metric; only persistent chains lag behind."""
+    arrays = variance, data["kurtosis"], data["redundancy"] if has_chains else variance[:0]
+    of_columns = (np.pad(a, (0, len(variance) - len(a))) for a in arrays)  # 0 for a label: not used
+    dtype, weights = machine.dtype, machine.weights
+    return ColumnStatistics(*(like(array.astype(dtype), weights) for array in of_columns))
 
 
 def penalties_of(rbm: Any) -> Penalties:

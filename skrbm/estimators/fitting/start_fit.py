@@ -33,6 +33,7 @@ from skrbm.core.training.start.pretraining import (
 )
 from skrbm.core.training.start.statistics import (
     column_kurtosis,
+    column_redundancy,
     largest_deviation,
     merged_statistics,
 )
@@ -58,8 +59,8 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 
-# Machine to train; entries of `Start.data`, to which `start_fit` adds the kurtosis and the counts;
-# fields of the training state; and the machine of the public arrays, or None if training does not
+# Machine to train; entries of `Start.data`, to which `start_fit` adds the `_metric_statistics` and
+# the counts; fields of the training state; and the machine of the public arrays, or None if training does not
 # resume from them.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
@@ -134,7 +135,7 @@ def start_fit(problem: Problem) -> Start:
         origin = _new(problem, problem.statistics, problem.weights, rng)
     machine, data, state, published = origin
     if checkpoint is None:
-        data = {**data, **problem.counts, "kurtosis": _kurtosis(problem, machine, data)}
+        data = {**data, **problem.counts, **_metric_statistics(problem, machine, data)}
         data |= _step_scale(problem, data)
         state["rate_factor"] = 1.0
     else:
@@ -518,21 +519,26 @@ def _trained(
     return machine, state
 
 
-def _kurtosis(problem: Problem, machine: Machine, data: Data) -> Array:
-    """Estimate of the kurtosis of each column over all rows so far.
+def _metric_statistics(problem: Problem, machine: Machine, data: Data) -> Data:
+    """Estimates of the kurtosis and the redundancy of each column over all rows so far.
 
-    The result is at least ``data["least_kurtosis"]``. If the metric does not use the kurtosis, the
-    result is this lower bound in all columns. The kurtosis of earlier rows is rescaled to the new
-    variance, but not to the new mean.
+    The kurtosis is at least ``data["least_kurtosis"]``. A statistic that the metric does not use, or
+    that `_left_out` contains, is zero (or this bound) in all columns. The fourth moments of earlier
+    rows are rescaled to the new variance, but not to the new mean.
     """
     (_, mean, variance), before = data["all"], problem.data_before
-    least = data.get("least_kurtosis", 0.0)
-    is_left_out = "kurtosis" in problem.model.rbm._left_out
-    if machine.visible.is_signal_fixed or is_left_out:  # the metric does not use it
-        return np.full_like(mean, least)
-    kurtosis = column_kurtosis(problem.X, mean, variance, problem.sample_weight)
+    left_out, least = problem.model.rbm._left_out, data.get("least_kurtosis", 0.0)
     share = problem.observed_weight / np.maximum(data["observed_weight"], np.finfo(float).tiny)
-    if np.any(share < 1) and np.size(before.get("kurtosis", ())) == len(mean):
-        ratio = before["all"][2] / np.where(variance > 0, variance, np.inf)
-        kurtosis = share * kurtosis + (1 - share) * ratio**2 * before["kurtosis"]
-    return np.maximum(kurtosis, least)
+    statistics = {}
+    functions = ("kurtosis", column_kurtosis, 2), ("redundancy", column_redundancy, 0)
+    for name, function, power in functions:
+        if machine.visible.is_signal_fixed or name in left_out:
+            statistics[name] = np.zeros_like(mean)
+            continue
+        statistics[name] = function(problem.X, mean, variance, problem.sample_weight)
+        if np.any(share < 1) and np.size(before.get(name, ())) == len(mean):
+            ratio = before["all"][2] / np.where(variance > 0, variance, np.inf)
+            earlier = ratio**power * before[name]
+            statistics[name] = share * statistics[name] + (1 - share) * earlier
+    statistics["kurtosis"] = np.maximum(statistics["kurtosis"], least)
+    return statistics

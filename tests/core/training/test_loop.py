@@ -50,6 +50,7 @@ from skrbm.core.training.start.initialization import (
 )
 from skrbm.core.training.state import OFFSET_RATE, TrainingState
 from skrbm.core.training.update import Trainer
+from skrbm.core.units.support import ColumnStatistics
 
 PLAIN = [case for case in CASES if not case[3]]
 SMALL = [sized(kind, 4, 3) for kind in oracles.KINDS]
@@ -204,7 +205,12 @@ def test_every_algorithm_learns_a_model_of_every_kind(kind, algorithm, seed, rng
     before, best = log_likelihood(), oracles.log_likelihood(teacher, v).mean()
     adam, linear = OPTIMIZERS["adam"](0.9), SCHEDULES["linear"]
     trainer = Trainer(
-        phase, 0.1, 50, optimizer=adam, schedule=linear, preconditioner=Preconditioner(variance)
+        phase,
+        0.1,
+        50,
+        optimizer=adam,
+        schedule=linear,
+        preconditioner=Preconditioner(ColumnStatistics(variance)),
     )
     list(run_epochs(trainer, machine, state, v, 20, rng))
     assert log_likelihood() - before > 0.75 * (best - before)

@@ -5,6 +5,7 @@ import oracles
 import pytest
 from core.models import (
     CASES,
+    GAUSSIAN_CASES,
     assert_same_arrays,
     case_id,
     centered_path,
@@ -27,6 +28,7 @@ from skrbm.core.training.state import TrainingState
 from skrbm.core.training.update import Trainer
 from skrbm.core.units import Bernoulli, Gaussian
 from skrbm.core.units.gaussian import NATURAL
+from skrbm.core.units.support import ColumnStatistics
 
 PLAIN = [case for case in CASES if not case[3]]
 RATE = 1e-3
@@ -123,6 +125,21 @@ def test_metric_unit_is_a_multiple_of_the_metric_and_of_the_norm_in_it(case, bou
     expected = {name: getattr(p, name) + factor * array for name, array in ascent.items()}
     assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)
     assert state.learning_rate == RATE
+
+
+@pytest.mark.parametrize("case", [c for c in PLAIN if c in GAUSSIAN_CASES], ids=case_id)
+def test_steps_are_shorter_where_chains_are_slow(case, seed, rng):
+    # Slips: all columns paced by one, a pace of the weights alone, shorter steps for few updates.
+    p = model(case, seed)
+    v = visible_states(p, rng)[:5]
+    variance, redundancy = 9 * np.exp(p.log_variance), np.linspace(0.5, 100, len(p.visible_bias))
+    ascent = oracles.ascent(
+        p, oracles.log_likelihood_gradient(p, v), variance, redundancy=redundancy
+    )
+    preconditioner = Preconditioner(ColumnStatistics(variance, redundancy=redundancy))
+    machine, _ = update(p, v, rng, centering=False, preconditioner=preconditioner)
+    expected = {name: getattr(p, name) + RATE * array for name, array in ascent.items()}
+    assert_same_arrays(renamed(machine.parameters), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("has_variances", [False, True])

@@ -10,6 +10,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array
 from skrbm.core.training.start.statistics import MOMENT_BLOCK_ELEMENTS
 from skrbm.core.units import Units
+from skrbm.core.units.support import ColumnStatistics
 
 # Hidden units that are rarely active and have small weights become feature detectors. Units with a
 # mean of 1/2 and zero weights learn slowly, and make the variance of a continuous layer too large.
@@ -97,8 +98,8 @@ def initial_machine(
     """
     no_field = hidden.zero_field(1)
     shape = len(mean), no_field.shape[1]
-    metric = np.broadcast_to(visible.metric(variance).signal, shape[0])
-    hidden_metric = np.broadcast_to(hidden.metric(None).signal, shape[1])
+    metric = np.broadcast_to(visible.metric(ColumnStatistics(variance)).signal, shape[0])
+    hidden_metric = np.broadcast_to(hidden.metric().signal, shape[1])
     hidden_variance = column_variances(hidden) * hidden.affine_signal[1]
     slope = visible.affine_signal[1]
     visible_variance = column_variances(visible)
@@ -166,7 +167,7 @@ def column_variances(layer: Units) -> Array:
     unit_of_column = layer.by_column(np.arange(layer.n_units))
     position = np.arange(n_columns) - np.searchsorted(unit_of_column, unit_of_column)
     variances = np.zeros(n_columns)
-    unit = np.broadcast_to(np.sqrt(layer.metric(None).signal), n_columns)
+    unit = np.broadcast_to(np.sqrt(layer.metric().signal), n_columns)
     for number in range(position.max() + 1):
         chosen = position == number
         variances[chosen] = _response(layer, chosen * unit)[chosen] / unit[chosen]
@@ -203,7 +204,7 @@ def _self_coupling(
         bend = (visible.mean(field) - mean) + (visible.mean(-field) - mean)
         shift += hidden_variance[block] @ bend / (2 * MEAN_DIFFERENCE_STEP**2)
     to_field = 1 / np.sqrt(np.where(variances > 0, variances, np.inf))  # zero if constant
-    unit = np.sqrt(visible.metric(None).signal)
+    unit = np.sqrt(visible.metric().signal)
 
     def response(x: Array) -> Array:
         field = to_field * x

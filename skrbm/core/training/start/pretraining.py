@@ -247,7 +247,7 @@ def maximize_likelihood(
         )
         return np.concatenate([array.ravel() for array in arrays])
 
-    metric = data.metric(None)
+    metric = data.metric()
     multiples = {f"visible_{name}": m for name, m in metric.parameters.items()}
     multiples["weights"] = np.broadcast_to(metric.signal, machine.visible.n_columns)[:, None]
     unit = np.sqrt(flat(multiples, 1.0))

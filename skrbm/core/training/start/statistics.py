@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.numerics import Array, dense, is_sparse
+from skrbm.core.numerics import Array, dense, every_kth_row, is_sparse
 
 MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a time: 4 MB
 # Relative difference of values or means up to which they count as equal. The values of a column this
 # narrow are mostly rounding errors: its samples are too, and estimates of log Z would be off by up to
 # five of their errors. At twice this width, they are not.
 EQUAL_VALUES = 64 * np.finfo(np.float64).eps
+# Largest numbers of rows, and of their elements, from which correlations are estimated: 25 ms for 1,000
+# columns.
+MAX_CORRELATED_ROWS, MAX_CORRELATED_ELEMENTS = 512, 2**19
 
 
 def column_statistics(
@@ -206,6 +209,47 @@ def column_kurtosis(
         total += block_total
         n_observed += block_weight
     return total / np.maximum(n_observed, np.finfo(np.float64).tiny)
+
+
+def column_redundancy(
+    v: Any, mean: Array, variance: Array, sample_weight: Array | None = None
+) -> Array:
+    r"""Redundancy of every column: the sum of its squared correlations with all columns.
+
+    The squared correlations are estimated from some of the rows. What is expected by chance, from
+    independent columns, is subtracted.
+
+    Parameters
+    ----------
+    v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
+        Data of any numeric type; NaN is a missing value. At most `MAX_CORRELATED_ROWS` rows are
+        used, or fewer if these have more than `MAX_CORRELATED_ELEMENTS` elements.
+    mean, variance : ndarray of shape (n_visible,)
+        Mean and variance of each column, computed from these data or from a larger data set.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Positive weights of the rows. If None, all rows have equal weights.
+
+    Returns
+    -------
+    redundancy : ndarray of shape (n_visible,)
+        Redundancy in double precision. It is about 1 for a column that is independent of all others,
+        and m for one of m columns that determine each other. Estimates from few rows vary widely
+        and may be negative, but means over such sets of rows are right.
+    """
+    n_rows = max(1, min(MAX_CORRELATED_ROWS, MAX_CORRELATED_ELEMENTS // v.shape[1]))
+    weight = np.ones(v.shape[0]) if sample_weight is None else sample_weight
+    rows, weight = dense(every_kth_row(v, n_rows)), every_kth_row(weight, n_rows)
+    weight = weight / weight.sum()
+    scaled = (rows - mean) / np.sqrt(np.where(variance > 0, variance, np.inf))
+    is_observed = ~np.isnan(scaled)
+    observed = weight @ is_observed
+    inverse = (variance > 0) / np.maximum(observed, np.finfo(np.float64).tiny)
+    scaled = np.where(is_observed, scaled, 0) * inverse
+    weighted = scaled * weight[:, np.newaxis]
+    squares = (weighted * (scaled @ scaled.T @ weighted)).sum(axis=0)
+    squares -= (weighted * scaled).sum(axis=0) ** 2  # of the correlation with itself
+    by_chance = weight @ weight * inverse * (inverse.sum() - inverse)
+    return 1 + squares - by_chance
 
 
 def largest_deviation(v: Any, mean: Array, *, block_elements: int = MOMENT_BLOCK_ELEMENTS) -> float:

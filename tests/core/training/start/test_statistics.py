@@ -6,6 +6,7 @@ from scipy import sparse, stats
 
 from skrbm.core.training.start.statistics import (
     column_kurtosis,
+    column_redundancy,
     column_statistics,
     largest_deviation,
     merged_statistics,
@@ -120,6 +121,49 @@ def test_kurtosis_is_that_of_each_column(kind, is_weighted, rng):
     else:
         copies = np.repeat(rows, n_copies, axis=0).astype(float)
         np.testing.assert_allclose(kurtosis, stats.kurtosis(copies, fisher=False), rtol=1e-6)
+
+
+@pytest.mark.parametrize("is_weighted", [False, True])
+@pytest.mark.parametrize("kind", DATA)
+def test_redundancy_is_the_sum_of_squared_correlations(kind, is_weighted, rng):
+    # Slips: weights of other rows, a correlation of a column with itself above one, chance left in.
+    v = DATA[kind](rng)
+    weight = rng.uniform(0.5, 2, v.shape[0]) if is_weighted else np.ones(v.shape[0])
+    statistics = column_statistics(v, weight)
+    redundancy = column_redundancy(v, *statistics, weight if is_weighted else None)
+    rows = (v.toarray() if sparse.issparse(v) else v).astype(float)
+    varies = statistics[1] > 0
+    expected = np.ones(rows.shape[1])
+    if varies.any():
+        covariance = np.cov(rows[:, varies], rowvar=False, aweights=weight, bias=True)
+        covariance = np.atleast_2d(covariance)
+        scale = np.sqrt(covariance.diagonal())
+        squares = np.square(covariance / np.outer(scale, scale)).sum(axis=0)
+        share_of_a_row = (weight**2).sum() / weight.sum() ** 2
+        expected[varies] = squares - (varies.sum() - 1) * share_of_a_row
+    np.testing.assert_allclose(redundancy, expected, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-60, 1.0, 1e100])
+@pytest.mark.parametrize("missing", [0.0, 0.4])
+def test_redundancy_counts_the_columns_that_determine_each_other(scale, missing, rng):
+    # Slips: correlations that missing values make smaller, powers that overflow, columns of constants.
+    factors = rng.standard_normal((3000, 3))
+    v = scale * np.column_stack([factors[:, [0, 1, 1, 2, 2, 2, 2]], np.full(3000, 0.3)])
+    v[rng.random(v.shape) < missing] = np.nan
+    redundancy = column_redundancy(v, *column_statistics(v))
+    np.testing.assert_allclose(redundancy, [1, 2, 2, 4, 4, 4, 4, 1], rtol=0.35)
+
+
+def test_mean_redundancy_of_few_rows_is_that_of_all_rows(rng):
+    # Slips: chance left in, which is four for six rows of 25 columns; bounds for each set of rows.
+    v = rng.standard_normal((3000, 25))
+    v[:, 20:] = v[:, 20:21]
+    statistics = column_statistics(v)
+    of_sets = [column_redundancy(rows, *statistics) for rows in np.split(v, 500)]
+    mean = np.mean(of_sets, axis=0)
+    np.testing.assert_allclose(mean[:20].mean(), 1, atol=0.3)
+    np.testing.assert_allclose(mean[20:].mean(), 5, rtol=0.35)
 
 
 @pytest.mark.parametrize("scale", [1e-60, 1.0, 1e100])
