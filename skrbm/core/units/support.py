@@ -133,6 +133,6 @@ def metric_shares(noise: Array, statistics: ColumnStatistics) -> tuple[Array, Ar
     of_variance = share**2 / (share + heaviness)
     if redundancy is None:
         return share, of_variance
-    relaxation = redundancy / share
-    pace = 1 / np.maximum(relaxation / MAX_RELAXATION, 1)
+    reach = MAX_RELAXATION * share
+    pace = reach / np.maximum(reach, redundancy)
     return pace * share, pace * of_variance

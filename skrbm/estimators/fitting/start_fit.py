@@ -83,8 +83,6 @@ class Structure:
     ----------
     machine : Machine
         Plain machine of these hidden units alone.
-    variance : ndarray of shape (n_visible,)
-        Variance of the columns that determines the scale of the weights of further hidden units.
     rows : ndarray of shape (n_samples, n_visible)
         Rows of the data at which chains start, in double precision.
     weights : ndarray of shape (n_samples,) or None
@@ -96,7 +94,6 @@ class Structure:
     """
 
     machine: Machine
-    variance: Array
     rows: Array
     weights: Array | None
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -203,7 +200,7 @@ def _new(
         machine = initial_machine(visible, hidden, *model.moments(statistics), rng)
         state: dict[str, Any] = {"particles": np.empty((0, hidden.n_columns), machine.dtype)}
     else:
-        machine = add_hidden_units(found.machine, rbm.n_components, mean, found.variance, rng)
+        machine = add_hidden_units(found.machine, rbm.n_components, mean, variance, rng)
         n_chains = rbm.n_particles or problem.batch_size
         rows = rng.choice(found.rows, n_chains, p=found.weights)
         state = {"particles": machine.sample_hidden(rows, rng), "parts": found.parts}
@@ -307,7 +304,7 @@ def _with_clusters(
         return None
     kurtosis = 0.0 if "kurtosis" in rbm._left_out else modes.kurtosis(variance)
     parts = {"jumps": {"modes": mode_means(machine)}}
-    return Structure(machine, variance, v, weights, parts, kurtosis)
+    return Structure(machine, v, weights, parts, kurtosis)
 
 
 def _with_factors(
@@ -342,8 +339,8 @@ def _with_factors(
         found = factor_machine(layer_of, kind, rows, mean, variance, rbm.n_components, weights)
     if found is None:
         return None
-    machine, noise, gain = found
-    return Structure(machine, noise, rows, weights) if _is_allowed(rbm, machine, gain) else None
+    machine, gain = found
+    return Structure(machine, rows, weights) if _is_allowed(rbm, machine, gain) else None
 
 
 def _is_allowed(rbm: Any, machine: Machine, gain: float) -> bool:

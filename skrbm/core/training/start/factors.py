@@ -40,7 +40,7 @@ def factor_machine(
     variance: Array,
     n_hidden: int,
     sample_weight: Array | None = None,
-) -> tuple[Machine, Array, float] | None:
+) -> tuple[Machine, float] | None:
     r"""Machine whose hidden units represent the leading factors of the numeric columns.
 
     From small random weights, strong correlations of many columns are learned slowly: the more
@@ -87,11 +87,9 @@ def factor_machine(
     -------
     machine : Machine
         Plain machine that has only hidden units of factors.
-    noise : ndarray of shape (n_visible,)
-        Variance of each column given the hidden units; of other columns, `variance`.
     gain : float
         Mean log-likelihood of the rows under the machine, minus that under independent columns, in
-        nats. None is returned in place of the three results if there are no `factor_columns`, if
+        nats. None is returned in place of both results if there are no `factor_columns`, if
         the variance of such a column in the rows is less than `MIN_SPREAD` times its variance in
         the data, or if the gain is less than `MIN_GAIN`.
 
@@ -121,8 +119,8 @@ def factor_machine(
         machine, log_z = _machine(visible, hidden, fields, deviations, n_units)
         gain = -weighted_mean(machine.free_energy(rows), sample_weight) - log_z - alone
         if gain >= largest:
-            best, largest = (machine, within), float(gain)
-    return None if best is None else (recenter(best[0], None, None), best[1], largest)
+            best, largest = machine, float(gain)
+    return None if best is None else (recenter(best, None, None), largest)
 
 
 def factor_columns(visible: Units, variance: Array, n_rows: int) -> Array:

@@ -287,9 +287,8 @@ def add_hidden_units(
     n_hidden : int
         Number of hidden units after the addition, at least the current number.
     mean, variance : ndarray of shape (n_visible,)
-        Arguments of `initial_machine`. `mean` is the mean of the data, and determines the biases of
-        the added units. `variance` is the variance of the data, or of the rows within their
-        clusters, and determines the scale of the weights of the added units.
+        Mean and variance of the columns of the data, which determine the biases of the added units
+        and the scale of their weights (see `initial_machine`).
     rng : numpy.random.Generator
         Source of random numbers.
 
