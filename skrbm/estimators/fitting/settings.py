@@ -46,8 +46,8 @@ MAX_SCALED_RATE = 3.2
 
 # Names that experiments may leave out: parts; mixtures, extrapolations and anchors of `JumpToData`;
 # the pretraining on clusters, the factors and the step scale in `start_fit`, the kurtosis and the
-# redundancy in the metric of `Preconditioner`, and the initial values of `MissingValues` in the first
-# updates.
+# redundancy in the metric of `Preconditioner`, and the initial values of `MissingValues` in the
+# first updates.
 LEAVABLE = frozenset(
     {"guard", "jumps", "mixed rows", "extrapolated rows", "anchors", "damping", "average"}
     | {"clusters", "factors", "step scale", "kurtosis", "redundancy", "initial values"}

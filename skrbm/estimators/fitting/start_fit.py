@@ -60,8 +60,8 @@ from skrbm.estimators.input.validation import (
 )
 
 # Machine to train; entries of `Start.data`, to which `start_fit` adds the `_metric_statistics` and
-# the counts; fields of the training state; and the machine of the public arrays, or None if training does not
-# resume from them.
+# the counts; fields of the training state; and the machine of the public arrays, or None if
+# training does not resume from them.
 Origin = tuple[Machine, Data, dict[str, Any], Machine | None]
 STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 MIN_SCALE_ROWS = 20  # rows from which a variance can be estimated within a factor of two
@@ -519,9 +519,9 @@ def _trained(
 def _metric_statistics(problem: Problem, machine: Machine, data: Data) -> Data:
     """Estimates of the kurtosis and the redundancy of each column over all rows so far.
 
-    The kurtosis is at least ``data["least_kurtosis"]``. A statistic that the metric does not use, or
-    that `_left_out` contains, is zero (or this bound) in all columns. The fourth moments of earlier
-    rows are rescaled to the new variance, but not to the new mean.
+    The kurtosis is at least ``data["least_kurtosis"]``. A statistic that the metric does not use,
+    or that `_left_out` contains, is zero (or this bound) in all columns. The fourth moments of
+    earlier rows are rescaled to the new variance, but not to the new mean.
     """
     (_, mean, variance), before = data["all"], problem.data_before
     left_out, least = problem.model.rbm._left_out, data.get("least_kurtosis", 0.0)

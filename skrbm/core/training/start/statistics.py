@@ -15,8 +15,8 @@ MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a
 # narrow are mostly rounding errors: its samples are too, and estimates of log Z would be off by up to
 # five of their errors. At twice this width, they are not.
 EQUAL_VALUES = 64 * np.finfo(np.float64).eps
-# Largest numbers of rows, and of their elements, from which correlations are estimated: 25 ms for 1,000
-# columns.
+# Largest numbers of rows, and of their elements, from which correlations are estimated: 27 ms for
+# 1,000 columns.
 MAX_CORRELATED_ROWS, MAX_CORRELATED_ELEMENTS = 512, 2**19
 
 
@@ -232,9 +232,9 @@ def column_redundancy(
     Returns
     -------
     redundancy : ndarray of shape (n_visible,)
-        Redundancy in double precision. It is about 1 for a column that is independent of all others,
-        and m for one of m columns that determine each other. Estimates from few rows vary widely
-        and may be negative, but means over such sets of rows are right.
+        Redundancy in double precision. It is about 1 for a column that is independent of all
+        others, and m for one of m columns that determine each other. Estimates from few rows vary
+        widely and may be negative, but means over such sets of rows are right.
     """
     n_rows = max(1, min(MAX_CORRELATED_ROWS, MAX_CORRELATED_ELEMENTS // v.shape[1]))
     weight = np.ones(v.shape[0]) if sample_weight is None else sample_weight
