@@ -94,6 +94,10 @@ RECIPES = {  # estimator, rows, others of fit
         np.random.default_rng(0).normal(size=(80, 4)) + np.repeat([[0], [40]], 40, axis=0),
     ),
     "holes": lambda: (new("bernoulli", missing="marginalize"), WITH_HOLES),
+    "holes, imputed after the checkpoint": lambda: (
+        new("bernoulli", missing="marginalize", batch_size=20),
+        np.random.default_rng(1).choice([0, 1, np.nan], (600, 4), p=[0.4, 0.4, 0.2]),
+    ),
     "weights": lambda: (new("bernoulli"), draw("bernoulli"), None, WEIGHTS),
     "table": lambda: (TabularRBM(3, kinds={0: "categorical"}, missing="marginalize"), table()),
     "classifier": lambda: (RBMClassifier(new("bernoulli")), draw("bernoulli"), LABELS),

@@ -143,7 +143,7 @@ class Fit:
             rows = problem.device_rows
             machine, start = _moved(start, machine, partial(like, array=rows))
         if checkpoint is not None and checkpoint["draws"] is not None:
-            rows.imputed, rows.is_initial = deepcopy(checkpoint["draws"])
+            rows.imputed, rows.is_initial, rows.n_first_steps = deepcopy(checkpoint["draws"])
         n_done = 0 if checkpoint is None else checkpoint["n_done"]
         trainer, state = trainer_of(problem, start, machine, rows), start.state
         state.particles = state.particles.astype(trainer.buffers.dtype)
@@ -348,6 +348,9 @@ class Fit:
         If `is_over` is True, a resumed fit runs no further epochs.
         """
         n_iter, rows, likelihood = self.problem.n_iter, self.rows, self.recorder.likelihood
+        draws = None
+        if isinstance(rows, ImputedRows):
+            draws = rows.imputed, rows.is_initial, rows.n_first_steps
         checkpoint = {
             "n_done": n_iter if is_over else self.n_done,
             "n_iter": n_iter,
@@ -356,7 +359,7 @@ class Fit:
             "particles": to_host(self.state.particles),  # without rounding to the public dtype
             "stopping": self.stopping,
             "tracker": None if likelihood is None else likelihood.tracker,
-            "draws": (rows.imputed, rows.is_initial) if isinstance(rows, ImputedRows) else None,
+            "draws": draws,
         }
         return self.attributes(checkpoint)
 

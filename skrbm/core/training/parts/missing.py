@@ -65,6 +65,8 @@ class ImputedRows:
     is_initial : ndarray of bool of shape (n_samples,)
         Mask of the rows whose missing values have not been redrawn yet. It stays True for complete
         rows.
+    n_first_steps : int
+        As passed; resumed fits restore it.
 
     References
     ----------
@@ -73,7 +75,7 @@ class ImputedRows:
     """
 
     def __init__(self, v: Any, base: Units, n_first_steps: int, rng: np.random.Generator) -> None:
-        self._v, self._n_first_steps = v, n_first_steps
+        self._v, self.n_first_steps = v, n_first_steps
         self.shape = v.shape
         firsts = np.array([base.unit_columns(i)[0] for i in range(base.n_units)])
         donors = np.asarray(every_kth_row(v, N_DONORS))
@@ -127,7 +129,7 @@ class ImputedRows:
         numbers, values = numbers[incomplete], self._v[numbers[incomplete]]
         states, is_missing = v[incomplete].astype(machine.dtype, copy=False), np.isnan(values)
         has_changed = ((states != values.astype(states.dtype)) & ~is_missing).any(axis=1)
-        n_steps = np.where(self.is_initial[numbers], self._n_first_steps, 1)
+        n_steps = np.where(self.is_initial[numbers], self.n_first_steps, 1)
         n_steps[has_changed] = STEPS_AFTER_CHANGE
         for number in np.unique(n_steps):
             chosen = np.flatnonzero(n_steps == number)
