@@ -807,3 +807,30 @@ def test_longer_steps_do_not_make_training_unstable(options):
     assert rbm._data["step_scale"] > 6
     assert gain(rbm, X) > -0.01
     assert np.abs(rbm.components_).max() < 6
+
+
+def bits_in_groups(n_rows, seed):
+    """Rows of three groups of bits that differ between seeds."""
+    rng = np.random.default_rng(seed)
+    probability = np.where(rng.random((3, 12)) < 0.5, 0.08, 0.92)
+    return (rng.random((n_rows, 12)) < probability[rng.integers(3, size=n_rows)]).astype(float)
+
+
+def test_a_long_stream_follows_rows_that_change():
+    """Slip: an average over the last quarter of all updates, which is 2 nats behind."""
+    rbm = BernoulliRBM(8, random_state=0)
+    for seed in (1, 2):
+        X = bits_in_groups(40_000 if seed == 1 else 10_000, seed)
+        for rows in np.split(X, len(X) // 1000):
+            rbm.set_params(batch_size=10).partial_fit(rows)
+    fresh = BernoulliRBM(8, n_iter=1, batch_size=10, random_state=0).fit(X)
+    assert rbm.log_likelihood(X).mean() > fresh.log_likelihood(X).mean() - 0.3
+
+
+def test_a_warm_start_follows_rows_that_change():
+    """Slip: an average that spans the fit before, which is 4 nats behind."""
+    old, X = bits_in_groups(2000, 1), bits_in_groups(2000, 2)
+    rbm = BernoulliRBM(8, n_iter=100, warm_start=True, random_state=0).fit(old)
+    rbm.set_params(n_iter=10).fit(X)
+    fresh = BernoulliRBM(8, n_iter=10, random_state=0).fit(X)
+    assert rbm.log_likelihood(X).mean() > fresh.log_likelihood(X).mean() - 0.3

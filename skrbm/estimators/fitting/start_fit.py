@@ -15,6 +15,7 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row, weighted_mean
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import ALGORITHMS
+from skrbm.core.training.parts.average import N_REMEMBERED, limit_average
 from skrbm.core.training.start.clusters import find_clusters
 from skrbm.core.training.start.factors import factor_columns, factor_machine
 from skrbm.core.training.start.initialization import (
@@ -411,6 +412,9 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
         if rbm._row_format.has_tables:
             _warn_if_shifted(problem, published, data["first"])
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
+    if problem.checkpoint is None:
+        n_updates = problem.n_iter * problem.n_updates
+        limit_average(state.get("parts", {}), max(n_updates, N_REMEMBERED))
     particles = np.empty((0, n_hidden))
     if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
         particles = check_parameter(rbm, "h_samples_", 2)

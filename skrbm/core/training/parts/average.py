@@ -12,6 +12,7 @@ from skrbm.core.training.state import TrainingState
 
 RECENCY = 3.0  # power of an update's number in its weight: averages about the last quarter of a run
 N_ALL, STRIDE = 100, 10  # after 100 updates, average every tenth update, with tenfold weight
+N_REMEMBERED = 1000  # earlier updates that an average can count in any call of fit or partial_fit
 
 
 @final
@@ -45,6 +46,24 @@ class Average(Part):
         if memory["n_averaged"] <= N_ALL or memory["n_pending"] == STRIDE:
             _blend(memory["arrays"], present, _pending_share(memory))
             memory["n_pending"] = 0
+
+
+def limit_average(state: dict[str, Any], n_updates: int) -> None:
+    """Let an average forget its past as fast as an average of `n_updates` updates does.
+
+    The average of a model that was trained for long would otherwise hardly change in new training,
+    although the rows may have changed.
+
+    Parameters
+    ----------
+    state : dict of str
+        States of the parts of training, which may contain an average.
+    n_updates : int
+        Number of updates.
+    """
+    memory = state.get(Average.name)
+    if memory is not None:
+        memory["n_averaged"] = min(memory["n_averaged"], n_updates)
 
 
 def averaged(machine: Machine, state: TrainingState) -> Machine:
