@@ -15,7 +15,8 @@ import pandas as pd
 from scipy import stats
 from scipy.signal import lfilter
 from scipy.special import expit, logsumexp
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_sample_images
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_sample_images
+from sklearn.decomposition import PCA
 from sklearn.feature_extraction.image import extract_patches_2d
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
@@ -198,6 +199,19 @@ def redundant_columns() -> Iterator[DataSet]:
     walks = rng.normal(size=(N_ROWS, N_TIMES)).cumsum(axis=1)
     yield DataSet("numbers, random walks", GaussianBernoulliRBM, walks)
     yield DataSet("numbers, patches, 14", GaussianBernoulliRBM, patches(14)[::2])
+
+
+def sources() -> Iterator[DataSet]:
+    """Uncorrelated numbers that are not independent: rotated two-state sources, and digits."""
+    rng = np.random.default_rng(0)
+    rotation = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    states = 2.0 * rng.integers(2, size=(N_MANY_ROWS, 8)) - 1
+    X = states + 0.5 * rng.normal(size=(N_MANY_ROWS, 8))
+    low, high = (stats.norm(state, 0.5).logpdf(X) for state in (-1, 1))
+    density = (np.logaddexp(low, high) - np.log(2)).sum(axis=1)
+    yield DataSet("numbers, two-state sources", GaussianBernoulliRBM, X @ rotation, density)
+    X = PCA(20, whiten=True, random_state=0).fit_transform(load_digits().data)
+    yield DataSet("numbers, whitened digits", GaussianBernoulliRBM, X)
 
 
 def heavy_tails() -> Iterator[DataSet]:

@@ -40,10 +40,10 @@ from skrbm import BernoulliRBM, GaussianBernoulliRBM
 
 PARTS = (
     *("jumps", "mixed rows", "extrapolated rows", "anchors", "damping"),
-    *("clusters", "factors", "step scale", "kurtosis", "redundancy", "average"),
+    *("clusters", "factors", "sources", "step scale", "kurtosis", "redundancy", "average"),
 )
 ALL, NONE = "all parts", "no parts"
-FOR_NUMBERS = {"factors", "kurtosis", "redundancy"}  # parts that need learned variances
+FOR_NUMBERS = {"factors", "sources", "kurtosis", "redundancy"}  # parts that need learned variances
 N_SEEDS, N_ITER, N_ROUNDS = 8, 10, 7
 N_TEMPERATURES = 600  # errors of 0.02 to 0.5 nats a fit, which the mean over seeds divides by 2.8
 WIDTHS = {
@@ -86,6 +86,8 @@ WIDTHS = {
     "numbers, four factors, 200 columns": (256,),
     "numbers, random walks": (256,),
     "numbers, patches, 14": (256,),
+    "numbers, two-state sources": (16, 64),
+    "numbers, whitened digits": (16, 64),
 }
 N_PASSES = {"numbers, one far number, 3 of 1000": 100, "tables, three": 30}
 N_PASSES_TIMED = 5
@@ -116,6 +118,7 @@ def data_sets() -> Iterator[DataSet]:
             structured.topics(),
             structured.rare_groups(),
             structured.factors(),
+            structured.sources(),
             structured.heavy_tails(),
             structured.redundant_columns(),
         )

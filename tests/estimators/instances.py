@@ -55,6 +55,11 @@ PARAMETERS = {
 }
 
 
+def without(estimator, *parts):
+    """Estimator whose training leaves some parts out."""
+    return type(estimator.__name__, (estimator,), {"_left_out": frozenset(parts)})
+
+
 def new(kind, n_components=3, **params):
     """Unfitted estimator of one of the oracles' kinds."""
     if kind in oracles.GAUSSIAN_ENERGIES:

@@ -50,7 +50,7 @@ MAX_SCALED_RATE = 3.2
 # first updates.
 LEAVABLE = frozenset(
     {"guard", "jumps", "mixed rows", "extrapolated rows", "anchors", "damping", "average"}
-    | {"clusters", "factors", "step scale", "kurtosis", "redundancy", "initial values"}
+    | {"clusters", "factors", "sources", "step scale", "kurtosis", "redundancy", "initial values"}
 )
 
 

@@ -32,6 +32,7 @@ from skrbm.core.training.start.pretraining import (
     mode_means,
     pretrained_machine,
 )
+from skrbm.core.training.start.sources import source_machine
 from skrbm.core.training.start.statistics import (
     column_kurtosis,
     column_redundancy,
@@ -311,17 +312,19 @@ def _with_clusters(
 def _with_factors(
     problem: Problem, visible: Units, statistics: Statistics, is_varying: Array
 ) -> Structure | None:
-    """Initialize hidden units that represent the leading factors of the numeric columns.
+    """Initialize hidden units that represent factors of the numeric columns, or sources of them.
 
-    The result is None if the hidden units do not have two states, if `_left_out` contains
-    "factors", if the rows have labels, if `factor_machine` returns None, or if `_is_allowed`
-    rejects the machine.
+    Sources are searched if there are no factors. The result is None if the hidden units do not have
+    two states, if the rows have labels, if neither `factor_machine` nor `source_machine` finds
+    anything, or if `_is_allowed` rejects the machine. `_left_out` can contain "factors" and "sources".
     """
     rbm, model = problem.model.rbm, problem.model
     n_samples, mean, variance = statistics
     kind: type[Units] = rbm._hidden_layer_type
     is_labeled = visible.n_columns != len(mean)
-    if "factors" in rbm._left_out or len(kind.support.values) != 2 or is_labeled:
+    searches = {"factors": factor_machine, "sources": source_machine}
+    names = [name for name in searches if name not in rbm._left_out]
+    if not names or len(kind.support.values) != 2 or is_labeled:
         return None
     learned, _ = problem.split
     indices = np.arange(problem.X.shape[0]) if learned is None else learned
@@ -337,7 +340,9 @@ def _with_factors(
         return model.base_layer((n_samples, mean, within), is_varying)
 
     with one_blas_thread(), np.errstate(all="ignore"):  # threads slow small products down
-        found = factor_machine(layer_of, kind, rows, mean, variance, rbm.n_components, weights)
+        arguments = layer_of, kind, rows, mean, variance, rbm.n_components, weights
+        results = (searches[name](*arguments) for name in names)
+        found = next((result for result in results if result is not None), None)
     if found is None:
         return None
     machine, gain = found

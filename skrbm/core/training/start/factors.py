@@ -103,9 +103,8 @@ def factor_machine(
     if not len(columns):
         return None
     deviation = np.sqrt(variance[columns])
-    scaled = (rows[:, columns] - mean[columns]) / deviation
-    covariance = np.cov(scaled, rowvar=False, bias=True, aweights=sample_weight)
-    if not (np.isfinite(covariance).all() and covariance.diagonal().min() >= MIN_SPREAD):
+    covariance = scaled_covariance((rows[:, columns] - mean[columns]) / deviation, sample_weight)
+    if covariance is None:
         return None
     alone = weighted_mean(independent_log_density(independent, rows), sample_weight)
     best, largest = None, MIN_GAIN
@@ -145,6 +144,26 @@ def factor_columns(visible: Units, variance: Array, n_rows: int) -> Array:
     columns = np.flatnonzero(visible.learns_variance & (variance > 0))
     most = min(MAX_FACTOR_COLUMNS, n_rows // MIN_ROWS_PER_COLUMN)
     return columns if 2 <= len(columns) <= most else columns[:0]
+
+
+def scaled_covariance(scaled: Array, sample_weight: Array | None = None) -> Array | None:
+    """Covariance matrix of scaled rows, unless they do not vary as the data do.
+
+    Parameters
+    ----------
+    scaled : ndarray of shape (n_samples, n_columns)
+        Some rows of the data, of which each column is divided by its standard deviation in the data.
+    sample_weight : ndarray of shape (n_samples,), default=None
+        Weights of the rows. If None, all rows have equal weights.
+
+    Returns
+    -------
+    covariance : ndarray of shape (n_columns, n_columns) or None
+        None if an element is not finite, or if a variance is less than `MIN_SPREAD`.
+    """
+    covariance = np.cov(scaled, rowvar=False, bias=True, aweights=sample_weight)
+    is_spread = np.isfinite(covariance).all() and covariance.diagonal().min() >= MIN_SPREAD
+    return covariance if is_spread else None
 
 
 def _factors(covariance: Array, n_rows: int, n_units: int) -> Iterator[tuple[Array, Array, Array]]:
