@@ -238,6 +238,9 @@ def test_scorer_is_the_mean_likelihood_also_behind_a_pipeline(kind):
     pipeline = make_pipeline(FunctionTransformer(np.negative), rbm)
     np.testing.assert_allclose(log_likelihood_scorer(pipeline, -v), expected)
     np.testing.assert_allclose(log_likelihood_scorer(make_pipeline(rbm), v), expected)
+    weights = np.arange(len(v))
+    weighted = np.average(oracles.log_likelihood(p, v), weights=weights)
+    np.testing.assert_allclose(log_likelihood_scorer(rbm, v, sample_weight=weights), weighted)
     classifier = RBMClassifier(BernoulliRBM(2, n_iter=1)).fit(np.eye(4), [0, 1, 0, 1])
     with pytest.raises(TypeError, match=r"got RBMClassifier\. Pass its attribute estimator_"):
         log_likelihood_scorer(classifier, np.eye(4))

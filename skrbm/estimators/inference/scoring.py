@@ -408,7 +408,9 @@ class LikelihoodMixin(ModelMixin):
         return np.asarray(energy + row_term, dtype=energy.dtype)
 
 
-def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
+def log_likelihood_scorer(
+    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None
+) -> float:
     """Score held-out rows by their mean log-likelihood, for example in hyperparameter searches.
 
     Unlike pseudo-likelihoods, log-likelihoods are comparable between models of any type with the
@@ -428,6 +430,8 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
         `missing="marginalize"`, rows may have missing values, as in the method `log_likelihood`.
     y : object, default=None
         Ignored.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the rows in the mean. If None, all rows have equal weights.
 
     Returns
     -------
@@ -470,4 +474,5 @@ def log_likelihood_scorer(estimator: Any, X: Any, y: Any = None) -> float:
     rows = model_of(estimator).check_X(to_numpy(X), missing=True)
     warn_if_gray(rows, estimator._visible_type.support.values)
     log_partition = estimator.log_partition(n_temperatures="auto")
-    return float(to_numpy(estimator.log_likelihood(X, log_partition)).mean(dtype=np.float64))
+    scores = to_numpy(estimator.log_likelihood(X, log_partition))
+    return weighted_mean(scores, check_weights(sample_weight, scores))
