@@ -20,11 +20,12 @@ from sklearn.utils import (
     compute_class_weight,
     compute_sample_weight,
 )
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
+from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
 from skrbm.estimators.fitting.fit import fit_estimator
@@ -115,7 +116,8 @@ class RBMClassifier(
         labels.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which are multiplied by `sample_weight`. "balanced" gives all
-        classes the same total weight if all sample weights are equal.
+        classes the same total weight if all sample weights are equal; in `partial_fit`, it does so
+        among the rows of each call.
 
     Attributes
     ----------
@@ -177,7 +179,7 @@ class RBMClassifier(
     class_weight: Any = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [estimator_of(HasMethods(["partial_fit", "free_energy"])), None],
+        "estimator": [estimator_of(BaseRBM), None],
         "discriminative_weight": [Interval(Real, 0, None, closed="left")],
         "generative_weight": [Interval(Real, 0, None, closed="left")],
         "unlabeled": "no_validation",

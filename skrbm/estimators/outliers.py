@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OutlierMixin, _fit_context
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
@@ -49,7 +50,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator object, default=None
-        `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. If None,
+        `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and fit. With a
+        `sklearn.frozen.FrozenEstimator` of a fitted one, `fit` sets the threshold alone. If None,
         it is ``BernoulliRBM(random_state=0)`` for sparse `X`, and for `X` that NumPy converts to an
         array of booleans or of zeros and ones. For any other `X`, it is ``TabularRBM(32,
         kinds=kinds, numeric_scale="standard", handle_unknown="nearest", n_iter=60,
@@ -158,10 +160,11 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
             validate_data(self, X, skip_check_array=True)
             X, weights = present_rows(X, check_weights(sample_weight, X))
             rbm = _default(X, weights) if self.estimator is None else copy_to_fit(self.estimator)
-            missing = getattr(rbm, "missing", "raise")
+            is_trained = not isinstance(rbm, FrozenEstimator)
+            missing = getattr(rbm, "missing", "raise") if is_trained else "raise"
             if self.criterion == "free_energy" and missing != "raise":
                 rbm.set_params(missing="raise")  # so that incomplete rows fail before training
-            self.estimator_ = rbm.fit(X, sample_weight=weights)
+            self.estimator_ = rbm.fit(X, None, sample_weight=weights)
             if missing != "raise":
                 rbm.set_params(missing=missing)
             self._log_rows = np.log1p(_n_rows(X, weights))

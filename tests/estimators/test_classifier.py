@@ -19,6 +19,7 @@ from scipy.special import expit, logsumexp, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_val_score, train_test_split
 
 from skrbm import BernoulliRBM, RBMClassifier, TabularRBM
@@ -804,3 +805,11 @@ def test_warm_start_needs_a_model_of_the_same_kind():
     classifier.set_params(estimator__parameterization="goodfellow").fit(X, y)
     anew = RBMClassifier(new("goodfellow", **options)).fit(X, y)
     np.testing.assert_array_equal(classifier.label_components_, anew.label_components_)
+
+
+def test_a_frozen_estimator_is_refused():
+    """Slip: a clone that is the fitted estimator itself, whose classes are unknown."""
+    X = draw("bernoulli")
+    frozen = FrozenEstimator(new("bernoulli").fit(X))
+    with pytest.raises(ValueError, match="'estimator' parameter of RBMClassifier must be"):
+        RBMClassifier(frozen).fit(X, X[:, 0])

@@ -9,6 +9,7 @@ import pytest
 from estimators.instances import KINDS, draw, new
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import roc_auc_score
 
 from skrbm import BernoulliRBM, DomainWarning, RBMOutlierDetector, TabularRBM
@@ -40,6 +41,17 @@ def test_threshold_leaves_a_share_of_the_rows_out(contamination):
     detector, X = fitted("krizhevsky", contamination=contamination)
     assert (detector.predict(X) == -1).sum() == 40 * contamination
     assert (detector.fit_predict(X) == detector.predict(X)).all()
+
+
+@pytest.mark.parametrize("rbm", [new("cho", random_state=0), TabularRBM(3, random_state=0)])
+def test_a_frozen_estimator_is_not_trained_again(rbm):
+    """Slips: an argument y that a frozen estimator expects, a parameter set on it."""
+    X = draw("cho")
+    rbm = clone(rbm).fit(X)
+    detector = RBMOutlierDetector(FrozenEstimator(rbm)).fit(X)
+    expected = RBMOutlierDetector(clone(rbm)).fit(X)  # the same seed
+    np.testing.assert_array_equal(detector.score_samples(X), -rbm.free_energy(X))
+    assert detector.offset_ == expected.offset_
 
 
 def test_rows_that_are_all_alike_have_no_outliers():
