@@ -387,3 +387,12 @@ def test_warnings_count_weights_as_copies():
     rng.random((500, 10))
     weights, X = np.exp(3 * rng.normal(size=500)), rng.normal(size=(500, 4))
     GaussianBernoulliRBM(8, n_iter=10, random_state=0).fit(X, sample_weight=weights)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_row_of_almost_all_the_weight(kind):
+    """Slip: an average over the columns that is weighted by variances rounded to zero."""
+    weights = np.ones(len(draw(kind)))
+    weights[0] = 1e18
+    rbm = new(kind, n_iter=1, random_state=0).fit(draw(kind), sample_weight=weights)
+    assert np.isfinite(rbm.components_).all()

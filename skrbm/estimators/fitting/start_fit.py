@@ -233,7 +233,7 @@ def _step_scale(problem: Problem, data: Data) -> Data:
         return unscaled
     # Gray values are the means of states, which vary more than the values.
     variances = column_variances(base) / step**2
-    variance = np.average(variances, weights=variances)
+    variance = np.average(variances, weights=variances) if variances.any() else 1.0
     if variance >= SMALL_VARIANCE:
         return unscaled
     deviation = max(deviation, largest_deviation(problem.X, statistics[1]) / step**2)
