@@ -145,9 +145,11 @@ class BaseRBM(
         `track_likelihood`), the score is the log-likelihood of these rows.
     average : bool
         Use the weighted average of the parameters over the updates (Polyak averaging) as fitted
-        attributes. Late updates have larger weights. Further training continues from the parameters
-        after the last update, not from the average. It continues from the fitted attributes after
-        `early_stopping`, after arrays were assigned by hand, or after `average` was set to False.
+        attributes. Late updates have larger weights. A call of `partial_fit`, or of `fit` with
+        `warm_start`, counts at most as many earlier updates as it has itself, or 1000 if these are
+        fewer. Further training continues from the parameters after the last update, not from the
+        average. It continues from the fitted attributes after `early_stopping`, after arrays were
+        assigned by hand, or after `average` was set to False.
     max_gradient_norm : float or None
         Threshold of gradient clipping: a gradient with a larger Euclidean norm over all parameters
         is scaled down to this norm. If the hidden units are not "binary", the norm is computed with

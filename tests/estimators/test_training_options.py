@@ -598,6 +598,31 @@ def test_columns_that_change_between_the_blocks_of_a_stream_are_learned():
     assert rbm.noise_variance_[1] < 1e-5
 
 
+@pytest.mark.parametrize("sizes", [[100] * 11, [50, 100], [100, 4000]])
+def test_a_column_that_was_narrow_in_the_first_block_is_learned(sizes):
+    """Slip: a scale of the first block, which training increases slowly. Rows have -400 nats then."""
+    rng = np.random.default_rng(0)
+    rbm = GaussianBernoulliRBM(4, batch_size=10, random_state=0)
+    for number, size in enumerate(sizes):
+        X = rng.normal(size=(size, 3))
+        X[:, 2] *= 1 if number else 0.03
+        rbm.partial_fit(X)
+    test = rng.normal(size=(2000, 3))
+    expected = -1.5 * np.log(2 * np.pi * np.e)
+    assert rbm.log_likelihood(test).mean() > expected - 0.3
+
+
+def test_one_wide_block_in_mid_stream_does_not_set_the_scale():
+    """Slip: a column initialized anew whenever its variance grows."""
+    rng = np.random.default_rng(0)
+    rbm = GaussianBernoulliRBM(4, batch_size=10, random_state=0)
+    for number in range(40):
+        X = rng.normal(size=(100, 3))
+        X[:, 2] *= 100 if number == 20 else 1
+        rbm.partial_fit(X)
+    assert rbm.noise_variance_[2] < 3
+
+
 def test_rare_rows_of_any_precision_are_found():
     """Slip: rows of rare groups in the precision of the data."""
     X = np.random.default_rng(0).normal(size=(500, 4))

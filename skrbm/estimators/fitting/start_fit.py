@@ -69,6 +69,7 @@ STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 MIN_SCALE_ROWS = 20  # rows from which a variance can be estimated within a factor of two
 MAX_SHIFT = 3.0  # standard deviations of the mean of a column from that of the first call
 MAX_DIVERGENCE = 1.0  # nats, beyond which a column whose scale was unknown is initialized anew
+MAX_GROWTH = 100.0  # of the variance of a column from few rows, beyond which they were not typical
 # Variance of two-state columns below which steps are longer, largest squared distance of a row from
 # the mean for which they are, and largest factor of their lengths. In one of eight fits, a distance
 # of 60 loses a cluster of 5 % of the rows, and no bound loses groups of 6 and 20 rows of 2,000.
@@ -453,11 +454,13 @@ def _with_late_columns(
     """Initialize late columns of a machine as independent columns; None if no column is late.
 
     Late columns are unbounded columns that had fewer than `MIN_SCALE_ROWS` observed values in
-    earlier calls, or were constant, if their first scale does not suit their values: the normal
-    distributions with the former and with the new statistics differ by more than `MAX_DIVERGENCE`.
-    Training alone would take thousands of updates to find another scale. The statistics of a
-    column that was constant are those of the present rows, since earlier ones say nothing about its
-    scale. Such a column keeps a scale that is too wide: it may be right for later rows.
+    earlier calls, were constant, or were narrow in no more rows than there are now: their variance
+    grows by more than `MAX_GROWTH`. They are late if their first scale does not suit their values:
+    the normal distributions with the former and with the new statistics differ by more than
+    `MAX_DIVERGENCE`. Training alone would take thousands of updates to find another scale. The
+    statistics of a column that was constant or narrow are those of the present rows, since earlier
+    ones say nothing about its scale. A column that was constant keeps a scale that is too wide: it
+    may be right for later rows.
 
     The result is the machine, and the statistics from which all its columns were initialized. A
     ValueError is raised if the machine is beyond the range of its data type.
@@ -466,16 +469,19 @@ def _with_late_columns(
     (n_before, mean_before, variance_before), (_, *moments) = before["all"], data["all"]
     (total_before, _), observed_before = before["weight_sums"], before["observed_weight"]
     is_new = np.less(n_before * (observed_before / total_before), MIN_SCALE_ROWS)
-    was_constant = ~is_new & (variance_before == 0) & (problem.statistics[2] > 0)
+    n_present, _, variance_present = problem.statistics
+    was_constant = ~is_new & (variance_before == 0) & (variance_present > 0)
+    was_narrow = ~is_new & (variance_present > MAX_GROWTH * variance_before)
+    was_narrow &= was_constant | (n_before <= n_present)
     present = zip(problem.statistics[1:], moments, strict=True)
-    mean, variance = (np.where(was_constant, own, merged) for own, merged in present)
+    mean, variance = (np.where(was_narrow, own, merged) for own, merged in present)
     scale_before, scale = (np.where(x > 0, x, 1) for x in (variance_before, variance))
     ratio = scale / scale_before
     square = (mean - mean_before) ** 2 / scale_before
     divergence = (square + ratio - 1 - np.where(was_constant, 0, np.log(ratio))) / 2
     low, high = published.visible.column_bounds
     is_late = np.isinf(high - low)
-    is_late[: len(mean)] &= (is_new | was_constant) & (divergence > MAX_DIVERGENCE)
+    is_late[: len(mean)] &= (is_new | was_narrow) & (divergence > MAX_DIVERGENCE)
     is_late[: len(mean)] &= np.isfinite(variance)
     is_late[len(mean) :] = False  # columns of the label
     if not is_late.any():
