@@ -49,7 +49,7 @@ class Average(Part):
 
 
 def limit_average(state: dict[str, Any], n_updates: int) -> None:
-    """Let an average forget its past as fast as an average of `n_updates` updates does.
+    """Let an average count as many earlier updates as a call has, or `N_REMEMBERED` if it has fewer.
 
     The average of a model that was trained for long would otherwise hardly change in new training,
     although the rows may have changed.
@@ -59,11 +59,11 @@ def limit_average(state: dict[str, Any], n_updates: int) -> None:
     state : dict of str
         States of the parts of training, which may contain an average.
     n_updates : int
-        Number of updates.
+        Number of updates of the call.
     """
     memory = state.get(Average.name)
     if memory is not None:
-        memory["n_averaged"] = min(memory["n_averaged"], n_updates)
+        memory["n_averaged"] = min(memory["n_averaged"], max(n_updates, N_REMEMBERED))
 
 
 def averaged(machine: Machine, state: TrainingState) -> Machine:
