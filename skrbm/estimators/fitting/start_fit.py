@@ -15,9 +15,9 @@ from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row, weighted_mean
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import ALGORITHMS
-from skrbm.core.training.parts.average import N_REMEMBERED, limit_average
+from skrbm.core.training.parts.average import limit_average
 from skrbm.core.training.start.clusters import find_clusters
-from skrbm.core.training.start.factors import factor_columns, factor_machine
+from skrbm.core.training.start.factors import factor_machine
 from skrbm.core.training.start.initialization import (
     column_variances,
     initial_hidden_layer,
@@ -26,6 +26,7 @@ from skrbm.core.training.start.initialization import (
     with_new_columns,
 )
 from skrbm.core.training.start.nearest_rows import with_nearest_values
+from skrbm.core.training.start.numeric_rows import NumericRows, factor_columns
 from skrbm.core.training.start.pretraining import (
     add_hidden_units,
     log_likelihood,
@@ -341,8 +342,10 @@ def _with_factors(
         return model.base_layer((n_samples, mean, within), is_varying)
 
     with one_blas_thread(), np.errstate(all="ignore"):  # threads slow small products down
-        arguments = layer_of, kind, rows, mean, variance, rbm.n_components, weights
-        results = (searches[name](*arguments) for name in names)
+        numeric = NumericRows.of(layer_of, rows, mean, variance, weights)
+        if numeric is None:
+            return None
+        results = (searches[name](numeric, kind, rbm.n_components) for name in names)
         found = next((result for result in results if result is not None), None)
     if found is None:
         return None
@@ -419,8 +422,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
             _warn_if_shifted(problem, published, data["first"])
     machine, state = _trained(published, training, is_published=is_published, averages=rbm.average)
     if problem.checkpoint is None:
-        n_updates = problem.n_iter * problem.n_updates
-        limit_average(state.get("parts", {}), max(n_updates, N_REMEMBERED))
+        limit_average(state.get("parts", {}), problem.n_iter * problem.n_updates)
     particles = np.empty((0, n_hidden))
     if np.shape(getattr(rbm, "h_samples_", ()))[1:] == (n_hidden,):
         particles = check_parameter(rbm, "h_samples_", 2)

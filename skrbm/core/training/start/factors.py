@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.special import logsumexp
 
 from skrbm.core.centering import recenter
-from skrbm.core.likelihood.deficit import independent_log_density
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, weighted_mean
-from skrbm.core.training.start.initialization import column_variances, initial_hidden_layer
+from skrbm.core.numerics import Array
+from skrbm.core.training.start.initialization import initial_hidden_layer
+from skrbm.core.training.start.numeric_rows import NumericRows
 from skrbm.core.units import Units
 from skrbm.core.units.support import SMALLEST_SHARE
 
-# Numeric columns up to which factors are searched, and rows per column from which they are: a search
-# takes 60 ms for 128 columns, and correlations of fewer rows contain false factors.
-MAX_FACTOR_COLUMNS, MIN_ROWS_PER_COLUMN = 128, 10
 N_FACTOR_STEPS = 20  # steps of factor analysis
 # Largest share of the hidden units that represent factors, and smallest variance of a factor, relative
 # to the noise. With a share of 0.75, or smaller factors, clusters with factors of their own are
@@ -27,19 +24,11 @@ FACTOR_UNITS_SHARE, MIN_FACTOR_VARIANCE = 0.5, 2.0
 # of two displacements, in standard deviations of the noise: with larger ones, the columns would have
 # several modes.
 FACTOR_RANGE, MIN_FACTOR_STEP, MAX_FACTOR_STEP = 6.0, 1.0, 2.0
-# Smallest variance of a column in the rows that are looked at, relative to that in the data.
-MIN_SPREAD = 0.5
 MIN_GAIN = 1.0  # nats by which factors must make a row more likely than independent columns do
 
 
 def factor_machine(
-    layer_of: Callable[[Array], Units],
-    hidden: type[Units],
-    rows: Array,
-    mean: Array,
-    variance: Array,
-    n_hidden: int,
-    sample_weight: Array | None = None,
+    rows: NumericRows, hidden: type[Units], n_hidden: int
 ) -> tuple[Machine, float] | None:
     r"""Machine whose hidden units represent the leading factors of the numeric columns.
 
@@ -68,20 +57,13 @@ def factor_machine(
 
     Parameters
     ----------
-    layer_of : callable
-        Function that creates a visible layer in double precision, whose distribution without a
-        field has the means `mean` and the given variances of the columns.
+    rows : NumericRows
+        Rows to search.
     hidden : type
         Type of the hidden units; it must have two states.
-    rows : ndarray of shape (n_samples, n_visible)
-        Rows without missing values, in double precision.
-    mean, variance : ndarray of shape (n_visible,)
-        Mean and variance of the columns of the data.
     n_hidden : int
         Number of hidden units of the machine to train, of which at most the share
         `FACTOR_UNITS_SHARE` represents factors.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows. If None, all rows have equal weights.
 
     Returns
     -------
@@ -89,81 +71,22 @@ def factor_machine(
         Plain machine that has only hidden units of factors.
     gain : float
         Mean log-likelihood of the rows under the machine, minus that under independent columns, in
-        nats. None is returned in place of both results if there are no `factor_columns`, if
-        the variance of such a column in the rows is less than `MIN_SPREAD` times its variance in
-        the data, or if the gain is less than `MIN_GAIN`.
+        nats. None is returned in place of both results if the gain is less than `MIN_GAIN`.
 
     References
     ----------
     .. [1] Barber (2012), "Bayesian reasoning and machine learning", Cambridge University Press,
        section 21.2.
     """
-    independent, n_units = layer_of(variance), int(FACTOR_UNITS_SHARE * n_hidden)
-    columns = factor_columns(independent, variance, len(rows))
-    if not len(columns):
-        return None
-    deviation = np.sqrt(variance[columns])
-    covariance = scaled_covariance((rows[:, columns] - mean[columns]) / deviation, sample_weight)
-    if covariance is None:
-        return None
-    alone = weighted_mean(independent_log_density(independent, rows), sample_weight)
+    n_units = int(FACTOR_UNITS_SHARE * n_hidden)
     best, largest = None, MIN_GAIN
-    for noise, directions, deviations in _factors(covariance, len(rows), n_units):
-        within = variance.copy()
-        within[columns] *= noise
-        visible = layer_of(within).recentered(mean, np.zeros_like(mean))
-        fields = np.zeros((len(mean), len(deviations)))
-        responses = column_variances(visible)[columns]
-        fields[columns] = directions * (deviation * np.sqrt(noise) / responses)[:, None]
+    for noise, directions, deviations in _factors(rows.covariance, len(rows.rows), n_units):
+        visible, fields = rows.layer_and_fields(noise, directions)
         machine, log_z = _machine(visible, hidden, fields, deviations, n_units)
-        gain = -weighted_mean(machine.free_energy(rows), sample_weight) - log_z - alone
+        gain = rows.gain(machine, log_z)
         if gain >= largest:
-            best, largest = machine, float(gain)
+            best, largest = machine, gain
     return None if best is None else (recenter(best, None, None), largest)
-
-
-def factor_columns(visible: Units, variance: Array, n_rows: int) -> Array:
-    """Indices of the columns whose factors are searched.
-
-    Parameters
-    ----------
-    visible : Units
-        Visible layer.
-    variance : ndarray of shape (n_visible,)
-        Variance of the columns of the data.
-    n_rows : int
-        Number of rows to search.
-
-    Returns
-    -------
-    columns : ndarray of int of shape (n_columns,)
-        All columns that vary and whose variance given the hidden units is learned. The array is
-        empty if there are fewer than two of them or more than `MAX_FACTOR_COLUMNS`, or fewer than
-        `MIN_ROWS_PER_COLUMN` rows for each of them.
-    """
-    columns = np.flatnonzero(visible.learns_variance & (variance > 0))
-    most = min(MAX_FACTOR_COLUMNS, n_rows // MIN_ROWS_PER_COLUMN)
-    return columns if 2 <= len(columns) <= most else columns[:0]
-
-
-def scaled_covariance(scaled: Array, sample_weight: Array | None = None) -> Array | None:
-    """Covariance matrix of scaled rows, unless they do not vary as the data do.
-
-    Parameters
-    ----------
-    scaled : ndarray of shape (n_samples, n_columns)
-        Some rows of the data, of which each column is divided by its standard deviation in the data.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows. If None, all rows have equal weights.
-
-    Returns
-    -------
-    covariance : ndarray of shape (n_columns, n_columns) or None
-        None if an element is not finite, or if a variance is less than `MIN_SPREAD`.
-    """
-    covariance = np.cov(scaled, rowvar=False, bias=True, aweights=sample_weight)
-    is_spread = np.isfinite(covariance).all() and covariance.diagonal().min() >= MIN_SPREAD
-    return covariance if is_spread else None
 
 
 def _factors(covariance: Array, n_rows: int, n_units: int) -> Iterator[tuple[Array, Array, Array]]:

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from scipy.linalg import polar
 from scipy.special import expit, logit
 
 from skrbm.core.centering import recenter
-from skrbm.core.likelihood.deficit import independent_log_density
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, weighted_mean
-from skrbm.core.training.start.factors import (
-    MAX_FACTOR_STEP,
-    MIN_FACTOR_STEP,
-    factor_columns,
-    scaled_covariance,
-)
-from skrbm.core.training.start.initialization import column_variances, initial_hidden_layer
+from skrbm.core.numerics import Array
+from skrbm.core.training.start.factors import MAX_FACTOR_STEP, MIN_FACTOR_STEP
+from skrbm.core.training.start.initialization import initial_hidden_layer
+from skrbm.core.training.start.numeric_rows import NumericRows
 from skrbm.core.units import Units
 from skrbm.core.units.support import SMALLEST_SHARE
 
@@ -34,13 +27,7 @@ HALVES = slice(0, None, 2), slice(1, None, 2)  # rows to fit, and rows to judge
 
 
 def source_machine(
-    layer_of: Callable[[Array], Units],
-    hidden: type[Units],
-    rows: Array,
-    mean: Array,
-    variance: Array,
-    n_hidden: int,
-    sample_weight: Array | None = None,
+    rows: NumericRows, hidden: type[Units], n_hidden: int
 ) -> tuple[Machine, float] | None:
     r"""Machine whose hidden units represent independent two-state sources of the numeric columns.
 
@@ -59,19 +46,12 @@ def source_machine(
 
     Parameters
     ----------
-    layer_of : callable
-        Function that creates a visible layer in double precision, whose distribution without a
-        field has the means `mean` and the given variances of the columns.
+    rows : NumericRows
+        Rows to search.
     hidden : type
         Type of the hidden units; it must have two states.
-    rows : ndarray of shape (n_samples, n_visible)
-        Rows without missing values, in double precision.
-    mean, variance : ndarray of shape (n_visible,)
-        Mean and variance of the columns of the data.
     n_hidden : int
         Number of hidden units of the machine to train.
-    sample_weight : ndarray of shape (n_samples,), default=None
-        Weights of the rows. If None, all rows have equal weights.
 
     Returns
     -------
@@ -79,21 +59,15 @@ def source_machine(
         Plain machine that has one hidden unit per source.
     gain : float
         Mean log-likelihood of the rows under the machine, minus that under independent columns, in
-        nats. None is returned in place of both results if no sources are found, or if there are no
-        `factor_columns` or more than `MAX_SOURCE_COLUMNS`.
+        nats. None is returned in place of both results if no sources are found, or if there are more
+        than `MAX_SOURCE_COLUMNS` columns.
 
     References
     ----------
     .. [1] Hyvärinen and Oja (2000), "Independent component analysis: algorithms and applications",
        Neural Networks 13 (4-5), 411-430, eq. 23. :doi:`10.1016/S0893-6080(00)00026-5`
     """
-    independent = layer_of(variance)
-    columns = factor_columns(independent, variance, len(rows))
-    if not 0 < len(columns) <= MAX_SOURCE_COLUMNS:
-        return None
-    deviation = np.sqrt(variance[columns])
-    scaled = (rows[:, columns] - mean[columns]) / deviation
-    found = _sources(scaled, n_hidden, sample_weight)
+    found = _sources(rows, n_hidden) if len(rows.columns) <= MAX_SOURCE_COLUMNS else None
     if found is None:
         return None
     loadings, probability = found
@@ -105,12 +79,7 @@ def source_machine(
         return None
     loadings, probability, steps = loadings[:, kept], probability[kept], steps[kept]
     directions, _ = polar(loadings / np.sqrt(noise)[:, None] / steps)
-    within = variance.copy()
-    within[columns] *= noise
-    visible = layer_of(within).recentered(mean, np.zeros_like(mean))
-    fields = np.zeros((len(mean), len(steps)))
-    responses = column_variances(visible)[columns]
-    fields[columns] = directions * steps * (deviation * np.sqrt(noise) / responses)[:, None]
+    visible, fields = rows.layer_and_fields(noise, directions * steps)
     low, distance = hidden.support.low, hidden.support.high - hidden.support.low
     log_odds = logit(probability) - (0.5 - probability) * steps**2
     layer = initial_hidden_layer(hidden, len(steps))
@@ -121,22 +90,20 @@ def source_machine(
     log_z = visible.log_partition(visible.zero_field(1))[0]
     log_z += (np.square(probability * steps) / 2 - probability * log_odds).sum()
     log_z -= np.log1p(-probability).sum()
-    alone = weighted_mean(independent_log_density(independent, rows), sample_weight)
-    gain = -weighted_mean(machine.free_energy(rows), sample_weight) - log_z - alone
-    return recenter(machine, None, None), float(gain)
+    return recenter(machine, None, None), rows.gain(machine, log_z)
 
 
-def _sources(scaled: Array, n_most: int, sample_weight: Array | None) -> tuple[Array, Array] | None:
+def _sources(rows: NumericRows, n_most: int) -> tuple[Array, Array] | None:
     """Loadings of at most `n_most` sources, as columns, and probabilities of their higher state.
 
-    `scaled` are rows of columns of unit variance. Mixtures that are fitted to one half of the rows
-    must predict the other half better than normal distributions do.
+    Mixtures that are fitted to one half of the rows must predict the other half better than normal
+    distributions do.
     """
+    scaled, sample_weight = rows.scaled, rows.sample_weight
     weights = np.ones(len(scaled)) if sample_weight is None else sample_weight
-    covariance = scaled_covariance(scaled, sample_weight)
-    if covariance is None or not all(weights[half].any() for half in HALVES):
+    if not all(weights[half].any() for half in HALVES):
         return None
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = np.linalg.eigh(rows.covariance)
     is_kept = values > MIN_COMPONENT_VARIANCE * values[-1]
     values, vectors = values[is_kept], vectors[:, is_kept]
     centered = scaled - np.average(scaled, axis=0, weights=sample_weight)

@@ -8,7 +8,8 @@ import pytest
 from core.training.start.test_pretraining import layer_of
 
 from skrbm.core.likelihood.exact import log_partition
-from skrbm.core.training.start.factors import MIN_GAIN, MIN_ROWS_PER_COLUMN, factor_machine
+from skrbm.core.training.start.factors import MIN_GAIN, factor_machine
+from skrbm.core.training.start.numeric_rows import MIN_ROWS_PER_COLUMN, NumericRows
 from skrbm.core.units import Bernoulli, Categorical, Composite, Spin
 from skrbm.core.units.support import SMALLEST_SHARE
 
@@ -22,14 +23,28 @@ def correlated(rng, n_rows=1000, n_columns=8, n_factors=2, noise=0.5):
     return 5 + rows * np.resize(SCALES, n_columns)
 
 
-def found(kind, X, n_hidden, hidden=Bernoulli, sample_weight=None, learn_variance=True):
+def searched(search, layer, hidden, X, mean, variance, n_hidden, sample_weight=None):
+    """Result of a search, or None if there is nothing to search."""
+    rows = NumericRows.of(layer, X, mean, variance, sample_weight)
+    return None if rows is None else search(rows, hidden, n_hidden)
+
+
+def found(
+    kind,
+    X,
+    n_hidden,
+    hidden=Bernoulli,
+    sample_weight=None,
+    learn_variance=True,
+    search=factor_machine,
+):
     mean = np.average(X, axis=0, weights=sample_weight)
     variance = np.average((X - mean) ** 2, axis=0, weights=sample_weight)
 
     def layer(within):
         return replace(layer_of(kind, mean, within), learn_variance=learn_variance)
 
-    return factor_machine(layer, hidden, X, mean, variance, n_hidden, sample_weight)
+    return searched(search, layer, hidden, X, mean, variance, n_hidden, sample_weight)
 
 
 def normal_likelihood(X):
@@ -113,7 +128,7 @@ def test_no_factors_of_rows_that_vary_less_than_the_data(rng):
     def layer(within):
         return layer_of("krizhevsky", mean, within)
 
-    assert factor_machine(layer, Bernoulli, X, mean, variance, 50) is None
+    assert searched(factor_machine, layer, Bernoulli, X, mean, variance, 50) is None
 
 
 def test_a_constant_column_and_copies_of_another(rng):
@@ -148,7 +163,7 @@ def test_categories_beside_numbers(rng):
         shares = Categorical.start(mean[:3], within[:3], len(X), n_categories=(3,))
         return Composite((shares, layer_of("krizhevsky", mean[3:], within[3:])))
 
-    machine, gain = factor_machine(layer, Bernoulli, rows, mean, variance, 50)
+    machine, gain = searched(factor_machine, layer, Bernoulli, rows, mean, variance, 50)
     _, alone = found("krizhevsky", X, 50)
     assert machine.weights.shape[0] == 3 + numbers
     assert not machine.weights[:3].any()

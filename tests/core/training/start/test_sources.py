@@ -1,16 +1,18 @@
 """Machines that have independent two-state sources of numeric columns before training begins."""
 
-from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import oracles
 import pytest
+from core.training.start import test_factors
 from core.training.start.test_factors import SCALES, independent_likelihood, normal_likelihood
 from core.training.start.test_pretraining import layer_of
 from scipy.special import softmax
 
 from skrbm.core.likelihood.exact import log_partition
-from skrbm.core.training.start.factors import MAX_FACTOR_STEP, MIN_ROWS_PER_COLUMN
+from skrbm.core.training.start.factors import MAX_FACTOR_STEP
+from skrbm.core.training.start.numeric_rows import MIN_ROWS_PER_COLUMN
 from skrbm.core.training.start.sources import MAX_SOURCE_COLUMNS, source_machine
 from skrbm.core.units import Bernoulli, Categorical, Composite, Spin
 
@@ -26,14 +28,7 @@ def rotated(rng, n_rows=2000, probability=(0.5, 0.3, 0.8), n_columns=8, noise=0.
     return 5 + rows * np.resize(SCALES, n_columns)
 
 
-def found(kind, X, n_hidden=20, hidden=Bernoulli, sample_weight=None, learn_variance=True):
-    mean = np.average(X, axis=0, weights=sample_weight)
-    variance = np.average((X - mean) ** 2, axis=0, weights=sample_weight)
-
-    def layer(within):
-        return replace(layer_of(kind, mean, within), learn_variance=learn_variance)
-
-    return source_machine(layer, hidden, X, mean, variance, n_hidden, sample_weight)
+found = partial(test_factors.found, n_hidden=20, search=source_machine)
 
 
 @pytest.mark.parametrize("hidden", [Bernoulli, Spin])
@@ -137,7 +132,9 @@ def test_categories_beside_numbers(rng):
         shares = Categorical.start(mean[:3], within[:3], len(X), n_categories=(3,))
         return Composite((shares, layer_of("krizhevsky", mean[3:], within[3:])))
 
-    machine, gain = source_machine(layer, Bernoulli, rows, mean, variance, 20)
+    machine, gain = test_factors.searched(
+        source_machine, layer, Bernoulli, rows, mean, variance, 20
+    )
     _, alone = found("krizhevsky", X)
     assert not machine.weights[:3].any()
     shares = machine.visible.mean(machine.visible.zero_field(1))[0, :3]
