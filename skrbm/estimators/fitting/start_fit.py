@@ -70,7 +70,9 @@ STATE_FIELDS = {field.name for field in fields(TrainingState)} - {"particles"}
 MIN_SCALE_ROWS = 20  # rows from which a variance can be estimated within a factor of two
 MAX_SHIFT = 3.0  # standard deviations of the mean of a column from that of the first call
 MAX_DIVERGENCE = 1.0  # nats, beyond which a column whose scale was unknown is initialized anew
-MAX_GROWTH = 100.0  # of the variance of a column from few rows, beyond which they were not typical
+# The rows before a block are not typical of a column if its variance changes by more than the first
+# factor, and if they are fewer than the second times those of the block; their weights vary.
+MAX_VARIANCE_RATIO, MAX_ROWS_RATIO = 100.0, 1.5
 # Variance of two-state columns below which steps are longer, largest squared distance of a row from
 # the mean for which they are, and largest factor of their lengths. In one of eight fits, a distance
 # of 60 loses a cluster of 5 % of the rows, and no bound loses groups of 6 and 20 rows of 2,000.
@@ -415,7 +417,7 @@ def _resumed(problem: Problem, rng: np.random.Generator) -> Origin:
             return _new(problem, all_rows, weights, rng)
         late = _with_late_columns(problem, published, data)
         if late is not None:
-            published, data["first"] = late
+            published, data = late
             is_published = False  # as after an edit of the user
             training = {**training, "visible_offset": None, "hidden_offset": None}
         if rbm._row_format.has_tables:
@@ -452,50 +454,58 @@ def _warn_if_shifted(problem: Problem, published: Machine, first: Statistics) ->
 
 def _with_late_columns(
     problem: Problem, published: Machine, data: Data
-) -> tuple[Machine, Statistics] | None:
+) -> tuple[Machine, Data] | None:
     """Initialize late columns of a machine as independent columns; None if no column is late.
 
     Late columns are unbounded columns that had fewer than `MIN_SCALE_ROWS` observed values in
-    earlier calls, were constant, or were narrow in no more rows than there are now: their variance
-    grows by more than `MAX_GROWTH`. They are late if their first scale does not suit their values:
-    the normal distributions with the former and with the new statistics differ by more than
-    `MAX_DIVERGENCE`. Training alone would take thousands of updates to find another scale. The
-    statistics of a column that was constant or narrow are those of the present rows, since earlier
-    ones say nothing about its scale. A column that was constant keeps a scale that is too wide: it
-    may be right for later rows.
+    earlier calls, were constant, or were not typical: the variances of few earlier and of the
+    present rows differ by more than a factor of `MAX_VARIANCE_RATIO`. They are late if their first
+    scale does not suit their values: the normal distributions with the former and with the new
+    statistics differ by more than `MAX_DIVERGENCE`. Training alone would take thousands of updates
+    to find another scale. If earlier rows of a column were constant or not typical, its statistics
+    are from now on those of the present rows. A column that was constant keeps a scale that is too
+    wide: it may be right for later rows.
 
-    The result is the machine, and the statistics from which all its columns were initialized. A
-    ValueError is raised if the machine is beyond the range of its data type.
+    The result is the machine, and the data with the new statistics. A ValueError is raised if the
+    machine is beyond the range of its data type.
     """
     model, before = problem.model, problem.data_before
-    (n_before, mean_before, variance_before), (_, *moments) = before["all"], data["all"]
+    (n_before, mean_before, variance_before), (n_rows, *moments) = before["all"], data["all"]
     (total_before, _), observed_before = before["weight_sums"], before["observed_weight"]
     is_new = np.less(n_before * (observed_before / total_before), MIN_SCALE_ROWS)
     n_present, _, variance_present = problem.statistics
     was_constant = ~is_new & (variance_before == 0) & (variance_present > 0)
-    was_narrow = ~is_new & (variance_present > MAX_GROWTH * variance_before)
-    was_narrow &= was_constant | (n_before <= n_present)
+    smaller, larger = np.sort([variance_before, variance_present], axis=0)
+    is_first_off = ~is_new & (variance_present > 0) & (larger > MAX_VARIANCE_RATIO * smaller)
+    is_first_off &= was_constant | (n_before < MAX_ROWS_RATIO * n_present)
     present = zip(problem.statistics[1:], moments, strict=True)
-    mean, variance = (np.where(was_narrow, own, merged) for own, merged in present)
+    mean, variance = (np.where(is_first_off, own, merged) for own, merged in present)
     scale_before, scale = (np.where(x > 0, x, 1) for x in (variance_before, variance))
     ratio = scale / scale_before
     square = (mean - mean_before) ** 2 / scale_before
     divergence = (square + ratio - 1 - np.where(was_constant, 0, np.log(ratio))) / 2
     low, high = published.visible.column_bounds
     is_late = np.isinf(high - low)
-    is_late[: len(mean)] &= (is_new | was_narrow) & (divergence > MAX_DIVERGENCE)
+    is_late[: len(mean)] &= (is_new | is_first_off) & (divergence > MAX_DIVERGENCE)
     is_late[: len(mean)] &= np.isfinite(variance)
     is_late[len(mean) :] = False  # columns of the label
     if not is_late.any():
         return None
+    is_forgotten = is_first_off & is_late[: len(mean)]
+    observed = np.where(is_forgotten, problem.observed_weight, data["observed_weight"])
+    moments = [np.where(is_forgotten, x, y) for x, y in zip((mean, variance), moments, strict=True)]
     n_first, *first = data["first"]
     chosen = zip((mean, variance), first, strict=True)
-    mean, variance = (np.where(is_late[: len(mean)], late, old) for late, old in chosen)
-    statistics = n_first, mean, variance
-    layer = model.base_layer(statistics, data["is_varying"]).astype(published.dtype)
+    first = [np.where(is_late[: len(mean)], late, old) for late, old in chosen]
+    data = data | {
+        "first": (n_first, *first),
+        "all": (n_rows, *moments),
+        "observed_weight": observed,
+    }
+    layer = model.base_layer(data["first"], data["is_varying"]).astype(published.dtype)
     machine = with_new_columns(published, is_late, layer, model.moments(before["all"])[0])
     _check_range(model, machine, published.dtype)
-    return machine, statistics
+    return machine, data
 
 
 def _trained(
