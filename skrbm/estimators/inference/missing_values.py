@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import numpy as np
@@ -84,15 +84,30 @@ class ConditionalDraws:
             _, anchors = model.base_and_anchors(machine, rng)
         self._anchors: Any = anchors
 
-    def draw(self, n_gibbs_steps: int) -> Array:
-        """Copy of the rows, with missing values drawn by `n_gibbs_steps` steps of a Gibbs chain."""
-        result = self._X.copy()
-        if len(self._rows):
-            result[self._rows] = self.draws(n_gibbs_steps, 1)[:, 0]
-        return result
+    def copies(self, n_gibbs_steps: int, n_copies: int) -> Iterator[Array]:
+        """Copies of the rows, with missing values drawn by `n_gibbs_steps` steps of Gibbs chains.
+
+        The copies are independent: each has its own proposals in `draw_given_observed`.
+        """
+
+        def drawn(machine: Machine, v: Array, is_observed: Array) -> Array:
+            v, is_observed = (np.repeat(array, len(block), axis=0) for array in (v, is_observed))
+            chains = self._chains(machine, v, is_observed, 1, n_gibbs_steps)[0]
+            return chains.reshape(-1, len(block), chains.shape[1])
+
+        for block in _row_blocks(self.model, np.arange(n_copies), max(1, len(self._rows))):
+            draws = self._map(drawn, len(block)) if len(self._rows) else None
+            for number in range(len(block)):
+                result = self._X.copy()
+                if draws is not None:
+                    result[self._rows] = draws[:, number]
+                yield result
 
     def draws(self, n_gibbs_steps: int, n_draws: int) -> Array:
-        """Draws for the rows with missing values, of shape (n_rows, n_draws, n_columns)."""
+        """Draws for the rows with missing values, of shape (n_rows, n_draws, n_columns).
+
+        The draws for a row share the proposals in `draw_given_observed`.
+        """
 
         def drawn(machine: Machine, v: Array, is_observed: Array) -> Array:
             chains = self._chains(machine, v, is_observed, n_draws, n_gibbs_steps)[0]

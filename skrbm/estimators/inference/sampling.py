@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -204,11 +204,12 @@ class SamplingMixin(ModelMixin):
 
         Gibbs chains run over the unobserved features of each row, with the observed features
         clamped. They start in the modes of the model that agree with the observed features, in each
-        about as often as it is probable, since Gibbs steps hardly lead from one to another. The
-        modes are found by means of the persistent chains and of chains that start from
-        overdispersed states. If the algorithm has no persistent chains, each call with incomplete
-        rows replaces them by a sample drawn by parallel tempering, which takes one to two seconds
-        for 784 features and 500 hidden units. The same holds for all methods that complete rows.
+        about as often as it is probable, since Gibbs steps hardly lead from one to another. Modes
+        with a probability below 1 % are found too rarely. The modes are found by means of the
+        persistent chains and of chains that start from overdispersed states. If the algorithm has
+        no persistent chains, each call with incomplete rows replaces them by a sample drawn by
+        parallel tempering, which takes one to two seconds for 784 features and 500 hidden units. The
+        same holds for all methods that complete rows.
 
         Parameters
         ----------
@@ -243,7 +244,7 @@ class SamplingMixin(ModelMixin):
             If `X` is invalid, if `mask` is not boolean or has a wrong shape, or if an observed
             value is not finite.
         """
-        return self._filler(X, mask, random_state, n_gibbs_steps, n_chains)(method)
+        return self._completed(method, 1, X, mask, random_state, n_gibbs_steps, n_chains)[0]
 
     @follows_input
     @checked_arguments(
@@ -316,16 +317,23 @@ class SamplingMixin(ModelMixin):
         array([[1., 1.],
                [0., 0.]])
         """
-        fill_in = self._filler(X, None, random_state, n_gibbs_steps, n_chains)
+        arguments = X, None, random_state, n_gibbs_steps, n_chains
         if n_imputations is None:
-            return fill_in(method)
-        copies = [fill_in("sample") for _ in range(n_imputations)]
+            return self._completed(method, 1, *arguments)[0]
+        copies = self._completed("sample", n_imputations, *arguments)
         return np.stack(copies) if isinstance(copies[0], np.ndarray) else copies
 
-    def _filler(
-        self, X: Any, mask: Any, random_state: Any, n_gibbs_steps: int, n_chains: int
-    ) -> Callable[[str], Any]:
-        """Function that imputes the unobserved values; its argument is "sample" or "mean"."""
+    def _completed(
+        self,
+        method: str,
+        n_copies: int,
+        X: Any,
+        mask: Any,
+        random_state: Any,
+        n_gibbs_steps: int,
+        n_chains: int,
+    ) -> list[Any]:
+        """Copies of the rows with imputed values; by the method "mean", it is one copy."""
         X = self._model.check_X(X, finite=False)
         if mask is None:
             self._row_format.warn_of_unknown(X, "replaced")
@@ -334,18 +342,12 @@ class SamplingMixin(ModelMixin):
         draws = ConditionalDraws(model, v, is_observed, model.inference_rng(random_state))
         known = np.where(draws.is_held, v, np.nan)
         check_domain(known, model.rbm._visible_type, self, allow_nan=True)
-
-        def fill_in(method: str) -> Any:
-            is_averaged = method == "mean"
-            if is_averaged:
-                complete = draws.average(n_gibbs_steps, n_chains)
-            else:
-                complete = draws.draw(n_gibbs_steps)
-            return self._row_format.write(
-                self, complete, given=X, is_observed=is_observed, is_averaged=is_averaged
-            )
-
-        return fill_in
+        if method == "mean":
+            copies: Iterable[Array] = [draws.average(n_gibbs_steps, n_chains)]
+        else:
+            copies = draws.copies(n_gibbs_steps, n_copies)
+        options = {"given": X, "is_observed": is_observed, "is_averaged": method == "mean"}
+        return [self._row_format.write(self, copy, **options) for copy in copies]
 
     def _as_states(self, states: Array) -> Array:
         """Convert states to `_state_dtype`: bool for `BernoulliRBM`, as in scikit-learn."""
