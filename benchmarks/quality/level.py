@@ -28,10 +28,11 @@ RUNS = {
     },
     "minutes30": {
         "n_components": 500,
-        "n_iter": 220,
+        "n_iter": 310,
         "learning_rate": 0.3,
         "n_particles": 500,
-        "l2": 5e-4,
+        "l1": 4e-5,
+        "l2": 2e-4,
     },
 }
 
