@@ -738,6 +738,17 @@ def test_identifiers_warn():
     rbm.fit(X[:15])
 
 
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame])
+def test_integers_beyond_double_precision_warn(library):
+    """Slip: samples with 3 of 343 integers, a fifth of them out of range, without a warning."""
+    codes = np.random.default_rng(0).integers(0, 500, 100)
+    rbm = TabularRBM(2, n_iter=0)
+    with pytest.warns(UserWarning, match=r"'id' has integers of magnitudes up to 1\.15e\+18"):
+        rbm.fit(library({"id": 2**60 + codes}))
+    rbm.fit(library({"id": 2**53 - codes}))
+    rbm.fit(library({"id": 1e18 * (1.0 + codes)}))
+
+
 def test_categories_of_many_values_are_scored():
     # Slip: the bound on quadrature nodes, which are those of real values, on categories.
     X = np.repeat(np.arange(1100), 2)[:, None]

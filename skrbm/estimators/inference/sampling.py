@@ -129,7 +129,7 @@ class SamplingMixin(ModelMixin):
             If `init` is invalid, if `n_samples` is not the number of rows of `init`, or if
             `temperature` is not positive and finite. A temperature other than 1 is also refused if
             the hidden units are not "binary", or if there are numeric columns with
-            `numeric_scale="mixture"`.
+            `numeric_scale="mixture"`, or with two to five values and "normal".
 
         Warns
         -----

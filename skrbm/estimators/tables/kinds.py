@@ -32,6 +32,7 @@ MIN_IDENTIFIERS = 20  # a column with more distinct values may consist of identi
 # If it is at least 10, a column without such a pair is taken for identifiers: the probability of no
 # pair is at most e^-10.
 MIN_EXPECTED_TIES = 10
+MAX_EXACT_INTEGER = 2**53  # largest integer up to which double precision represents all
 # Numbers of few values are better categories where rare combinations matter
 # (benchmarks/results/adbench.json).
 MAX_FEW_VALUES, MIN_ROWS_PER_VALUE = 12, 10
@@ -161,6 +162,7 @@ def column_kind(
         return found
     numbers = checked_numbers(name, column)
     found = _real(name, numbers, kind, options, numeric_scale, counts)
+    _warn_if_rounded(name, column, numbers)
     if kind == "numeric" and is_inferred:
         _warn_if_numbered(name, numbers)
     return found
@@ -270,6 +272,20 @@ def _warn_if_numbered(name: Any, numbers: Array) -> None:
             f"between {observed.min():.0f} and {observed.max():.0f}. Identifiers carry no "
             f"information about new rows, and samples resemble them. Drop the column or, if its "
             f"numbers describe the rows, set kinds={{{name!r}: 'numeric'}}.",
+            UserWarning,
+        )
+
+
+def _warn_if_rounded(name: Any, column: Any, numbers: Array) -> None:
+    """Warn if a column of integers has magnitudes that double precision does not represent."""
+    is_integer = str(column.dtype).lower().startswith(("int", "uint"))
+    largest = np.nanmax(np.abs(numbers), initial=0)
+    if is_integer and largest > MAX_EXACT_INTEGER:
+        warn_user(
+            f"Column {name!r} has integers of magnitudes up to {largest:.3g}, which are rounded to "
+            f"double precision: different ones can become equal, and samples leave their range. "
+            f"Subtract a constant, such as the smallest of them, or set "
+            f"kinds={{{name!r}: 'categorical'}} if they are codes.",
             UserWarning,
         )
 
