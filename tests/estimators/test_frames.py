@@ -176,6 +176,7 @@ EXACT = {  # columns of values that no float is
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*integers of magnitudes")
 @pytest.mark.parametrize("name", EXACT)
 def test_known_numbers_stay_as_they_are(name):
     """Slips: known cells that come back from floating point, 60 identifiers as 2, and types without
@@ -302,6 +303,7 @@ def test_integers_beyond_double_precision_are_refused_by_name():
         TabularRBM(2, kinds={0: "numeric"}).fit(X)
 
 
+@pytest.mark.filterwarnings("ignore:.*integers of magnitudes")
 def test_known_whole_numbers_of_arrays_stay_as_they_are():
     """Slip: columns stacked in floating point."""
     X = np.column_stack([2**62 + 1001 * COUNTS, COUNTS])

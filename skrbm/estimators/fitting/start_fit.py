@@ -72,7 +72,7 @@ MAX_SHIFT = 3.0  # standard deviations of the mean of a column from that of the 
 MAX_DIVERGENCE = 1.0  # nats, beyond which a column whose scale was unknown is initialized anew
 # The rows before a block are not typical of a column if its variance changes by more than the first
 # factor, and if they are fewer than the second times those of the block; their weights vary.
-MAX_VARIANCE_RATIO, MAX_ROWS_RATIO = 100.0, 1.5
+MAX_VARIANCE_CHANGE, MAX_ROWS_RATIO = 100.0, 1.5
 # Variance of two-state columns below which steps are longer, largest squared distance of a row from
 # the mean for which they are, and largest factor of their lengths. In one of eight fits, a distance
 # of 60 loses a cluster of 5 % of the rows, and no bound loses groups of 6 and 20 rows of 2,000.
@@ -459,7 +459,7 @@ def _with_late_columns(
 
     Late columns are unbounded columns that had fewer than `MIN_SCALE_ROWS` observed values in
     earlier calls, were constant, or were not typical: the variances of few earlier and of the
-    present rows differ by more than a factor of `MAX_VARIANCE_RATIO`. They are late if their first
+    present rows differ by more than a factor of `MAX_VARIANCE_CHANGE`. They are late if their first
     scale does not suit their values: the normal distributions with the former and with the new
     statistics differ by more than `MAX_DIVERGENCE`. Training alone would take thousands of updates
     to find another scale. If earlier rows of a column were constant or not typical, its statistics
@@ -476,7 +476,7 @@ def _with_late_columns(
     n_present, _, variance_present = problem.statistics
     was_constant = ~is_new & (variance_before == 0) & (variance_present > 0)
     smaller, larger = np.sort([variance_before, variance_present], axis=0)
-    is_first_off = ~is_new & (variance_present > 0) & (larger > MAX_VARIANCE_RATIO * smaller)
+    is_first_off = ~is_new & (variance_present > 0) & (larger > MAX_VARIANCE_CHANGE * smaller)
     is_first_off &= was_constant | (n_before < MAX_ROWS_RATIO * n_present)
     present = zip(problem.statistics[1:], moments, strict=True)
     mean, variance = (np.where(is_first_off, own, merged) for own, merged in present)
