@@ -395,7 +395,8 @@ def test_early_stopping_without_scores_is_warned_of():
 
 def test_early_stopping_keeps_the_best_of_an_earlier_fit(kind):
     """Catches a warm start that forgets what was best, and publishes what it makes worse."""
-    X = draw(kind, 60)
+    X = np.repeat(draw(kind, 200, n_visible=1), 4, axis=1)
+    X += 0.0 if kind in DISCRETE_KINDS else np.random.default_rng(0).normal(size=X.shape)
     rbm = new(kind, early_stopping=True, validation_fraction=0.3, random_state=0).fit(X)
     _, held_out = held_out_split(rbm, len(X))
     before = rbm.score(X[held_out])

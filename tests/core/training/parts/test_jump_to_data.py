@@ -10,7 +10,6 @@ from skrbm.core.training.loop import run_epochs
 from skrbm.core.training.negative_phase import PersistentContrastiveDivergence
 from skrbm.core.training.part import Step, without_data
 from skrbm.core.training.parts.jump_to_data import (
-    CHAINS_PER_TRY,
     FREQUENT_SHARE,
     MAX_TRY_PAUSE,
     MIN_TRY_PAUSE,
@@ -64,12 +63,12 @@ def test_jumps_that_are_never_accepted_or_short_become_rare_and_do_not_end(
 ):
     # Slips: a pace that does not follow the acceptance; none at all after the first failures.
     v = np.zeros((20, 4))
-    numbers, _ = tried(machine, v, rng, 1000, does_jump, is_distant)
+    numbers, _ = tried(machine, v, rng, 500, does_jump, is_distant)
     assert set(np.diff(numbers)[-5:]) == {MAX_TRY_PAUSE}
     assert len(numbers) < 100
 
 
-@pytest.mark.parametrize("wait", [5, 9, MAX_TRY_PAUSE])
+@pytest.mark.parametrize("wait", [3, 5, MAX_TRY_PAUSE])
 def test_the_pace_follows_the_share_and_mixtures_keep_theirs(wait, machine, rng):
     # Slips: the shortest or the longest pause alone; a constant share of the attempts with mixtures.
     share, n_mixed, tries = FREQUENT_SHARE * MIN_TRY_PAUSE / wait, 0, []
@@ -102,7 +101,7 @@ def test_chains_leave_for_known_modes_that_a_mini_batch_has_no_row_of(rng):
     state = TrainingState(np.tile([1.0, 0.0], (40, 1)), parts={"jumps": memory})
     for n_updates in range(200):
         update(part, machine, state, modes[:1], rng)
-        assert memory["next_try"] == n_updates + 1
+        assert memory["next_try"] <= n_updates + MIN_TRY_PAUSE
     # Half of them or more, within four standard errors.
     assert state.particles[:, 1].mean() > 0.5 - 4 * 0.5 / np.sqrt(40)
 
@@ -136,7 +135,7 @@ def test_chains_find_a_mode_without_rows(rng):
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 500])
-@pytest.mark.parametrize("n_particles", [1, 5, CHAINS_PER_TRY])
+@pytest.mark.parametrize("n_particles", [1, 5, 16])
 def test_few_chains_and_few_rows_will_do(n_rows, n_particles, machine, rng, seed):
     v = draw_rows(balanced_model(sized("bernoulli", 4, 3), seed), n_rows, rng)
     state, part = TrainingState(np.full((n_particles, 3), 0.5)), JumpToData()
@@ -155,7 +154,7 @@ def test_a_mode_of_one_row_is_offered_when_its_free_energy_is_lowest(rng):
     )
     state, part = TrainingState(np.zeros((40, 1))), JumpToData(search_share=0.0)
     part.begin(machine, state, v)
-    for _ in range(100 * MAX_TRY_PAUSE):
+    for _ in range(200 * MAX_TRY_PAUSE):
         update(part, machine, state, bulk[:20], rng)
     assert state.particles.mean() > 0.9
 
