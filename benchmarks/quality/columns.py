@@ -102,7 +102,7 @@ def value_cells(
         own = ends_of_atoms(train[name].to_numpy(float))
         if with_integers and pd.api.types.is_integer_dtype(train[name]):
             own = ends_of_integers(test[name].to_numpy(float)) | own
-        if isinstance(scale, MixtureScale):
+        if scale is not None and scale.is_mixture:
             own = {value: ends for value, ends in own.items() if value not in scale.atoms}
         for value, ends in own.items():
             x = np.array([value, *ends])

@@ -178,6 +178,16 @@ def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
     return [slice(begin, begin + n_rows) for begin in range(0, len(array), n_rows)]
 
 
+def apart_from(atoms: Array, nodes: Array) -> Array:
+    """Quadrature nodes, moved by a rounding step if they equal one of the atoms, an array of them.
+
+    A node at an atom would count the atom twice. The atoms of one unit are an entry of `atoms`.
+    """
+    for atom in atoms:
+        nodes = np.where(nodes == atom, np.nextafter(nodes, np.inf), nodes)
+    return nodes
+
+
 def copy_into(answer: Array, out: Array | None) -> Array:
     """Copy a result into `out`, unless the result is `out` itself or `out` is None.
 

@@ -37,13 +37,12 @@ class TabularRBM(ConditionalMixin, BaseRBM):
 
     A categorical column is one unit with one-hot encoding [6]_ [7]_. Numeric columns are scaled
     internally, by default to normal scores. Given the hidden units, a scaled numeric column is
-    normally distributed with a learned variance (except for columns of few values and for
+    normally distributed with a learned variance (except for columns with point masses and for
     `numeric_scale="mixture"`), and an interval column has an exponential density between its
     bounds. Unless `numeric_scale` is "mixture", the unit of measurement and the origin of a numeric
     column affect only its density. Log-likelihoods are in nats and refer to the unscaled columns.
     Discrete columns contribute probabilities, and numeric and interval columns contribute
-    densities; the values of columns of few values and, with "mixture", frequent values contribute
-    probabilities.
+    densities; values with point masses (see `numeric_scale`) contribute probabilities.
 
     Parameters
     ----------
@@ -61,10 +60,12 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         Scaling of numeric columns, learned from the rows of `fit` or of the first `partial_fit`:
 
         - "normal": transformation to approximately normal scores by a monotone piecewise linear
-          function [8]_. Skewed columns and frequent values such as zeros are reproduced, and
-          samples stay in the range of the column. `inverse_transform` returns the number that
-          corresponds to the mean score. A column of few values (two to five, which occur at least
-          five times on average) has point masses at these values, as with "mixture".
+          function [8]_. Skewed columns and frequent values are reproduced, and samples stay in the
+          range of the column. `inverse_transform` returns the number that corresponds to the mean
+          score. A column of few values (two to five, which occur at least five times on average)
+          has point masses at these values, as with "mixture". So has a value with at least 20 % of
+          the rows, such as zero, if it occurs at least four times as often as any rarer value; the
+          scores are then those of the other values.
         - "mixture": transformation by one of Johnson's functions [9]_. The distribution of the
           transformed numbers is a mixture of normal distributions and of point masses at frequent
           values, such as zeros. Given the hidden units, this mixture is tilted exponentially.
@@ -101,12 +102,12 @@ class TabularRBM(ConditionalMixin, BaseRBM):
     ----------
     components_ : ndarray of shape (n_components, n_columns)
         Weights of the encoded columns: first binary, then categorical, numeric and interval
-        columns, and numeric columns of few values after the other ones. The names of the encoded
+        columns, and numeric columns with point masses after the other ones. The names of the encoded
         columns are in `columns_`. The weights of numeric columns refer to the scaled numbers.
     intercept_visible_ : ndarray of shape (n_columns,)
         Biases of the encoded columns.
     noise_variance_ : ndarray of shape (n_numeric,)
-        Variance of each scaled numeric column given the hidden units; for columns of few values
+        Variance of each scaled numeric column given the hidden units; for columns with point masses
         and for `numeric_scale="mixture"`, the variance that a standard normal component would
         have. The attribute exists only if there are numeric columns.
     columns_ : ndarray of object of shape (n_columns,)

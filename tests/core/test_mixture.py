@@ -47,7 +47,7 @@ def test_gibbs_steps_leave_the_distribution_as_it_is(machine, rng):
     v = gibbs(machine, machine.sample_visible(chosen, rng), 3, rng)
     assert_mean(v, mean)
     assert_mean(v**2, square)
-    of_atom = conditional_distribution(machine, v, 1)[1][1]  # nodes begin with the components
+    of_atom = conditional_distribution(machine, v, 1)[1][0]  # nodes begin with the atom
     assert_mean((v[:, 1] == ATOM) - of_atom, 0)
 
 

@@ -8,7 +8,13 @@ from scipy.integrate import trapezoid
 from scipy.special import roots_legendre
 
 from skrbm import TabularRBM
-from skrbm.estimators.tables.mixtures import MAPS, MixtureScale
+from skrbm.estimators.tables.mixtures import (
+    MAPS,
+    MixtureScale,
+    ScoresWithAtoms,
+    normal_scale,
+    scale_from,
+)
 from skrbm.estimators.tables.scores import NormalScores
 
 N_ROWS = 400
@@ -37,13 +43,23 @@ def uncoupled(X, **params):
     return rbm
 
 
+def scale_of(rbm, name):
+    return scale_from(rbm._data["table"]["scores"][list(rbm.feature_names_in_).index(name)])
+
+
 def nodes(rbm, name):
-    """Nodes and weights of Gauss and Legendre's rule between the jumps of a column's density."""
-    scores = NormalScores(**rbm._data["table"]["scores"][list(rbm.feature_names_in_).index(name)])
+    """Nodes and weights of Gauss and Legendre's rule between the jumps of a column's density, and
+    its atoms.
+    """
+    scale = scale_of(rbm, name)
+    scores, atoms = (
+        (NormalScores(**scale.rest), scale.atoms) if scale.is_mixture else (scale, np.empty(0))
+    )
     ends = np.unique(np.append(scores.edges, scores.inverse(np.linspace(-40, 40, 400))))
     x, weights = roots_legendre(20)
     half = np.diff(ends)[:, None] / 2
-    return (ends[:-1, None] + half * (1 + x)).ravel(), (half * weights).ravel()
+    between = (ends[:-1, None] + half * (1 + x)).ravel()
+    return np.append(between, atoms), np.append(half * weights, np.ones(len(atoms)))
 
 
 @pytest.mark.parametrize("name", ["debt", "income"])
@@ -60,6 +76,45 @@ def test_slope_of_scores_is_their_derivative(name):
     is_inner = np.abs(scores.scores[:, None] - z).min(axis=0) > 1e-5
     np.testing.assert_allclose(np.log(slope)[is_inner], scores.log_slope(z)[is_inner], atol=1e-5)
     np.testing.assert_allclose(scores.values(scores.forward(values)), values, rtol=1e-12)
+
+
+def test_scores_with_atoms_are_those_of_the_other_values():
+    """Slips: the scale of the scores left out of the slope, atoms among the scores, the mean of the
+    scores as the origin."""
+    values = skewed(2000)["debt"].to_numpy()
+    scale, is_zero = normal_scale(values, np.ones(2000)), values == 0
+    assert isinstance(scale, ScoresWithAtoms)
+    np.testing.assert_array_equal(scale.atoms, [0])
+    z = scale.forward(values)
+    np.testing.assert_array_equal(z[is_zero], scale.center[0])
+    np.testing.assert_allclose([z.mean(), z.var()], [0, 1], atol=0.01)
+    others = NormalScores.of(values[~is_zero], np.ones((~is_zero).sum())).forward(values[~is_zero])
+    assert np.corrcoef(z[~is_zero], others)[0, 1] == pytest.approx(1)
+    np.testing.assert_allclose(scale.values(z), values, rtol=1e-12)
+    x, step = values[~is_zero], 1e-7 * values[~is_zero]
+    slope = (scale.forward(x + step) - scale.forward(x - step)) / (2 * step)
+    close = np.isclose(np.log(slope), scale.log_slope(z[~is_zero]), rtol=0, atol=1e-4)
+    assert close.mean() > 0.95  # but for numbers at the edges of bins
+    assert (scale.log_slope(z)[is_zero] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "has_atoms"),
+    [
+        (np.repeat(np.arange(8.0), [400, *(60 - 5 * np.arange(7))]), False),  # all values repeat
+        (np.append(np.zeros(90), np.arange(1, 9)), False),  # eight other rows
+        (np.append(np.zeros(15), np.arange(1.0, 86)), False),  # zeros in 15 % of the rows
+        (np.append(np.zeros(25), np.arange(1.0, 76)), True),
+        (np.append(np.resize([-1.0, 99.0], 60), np.arange(40.0)), True),
+    ],
+)
+def test_very_frequent_values_are_atoms_of_normal_scores(values, has_atoms):
+    """Slips: an atom of few rows; no other values; one atom of two."""
+    scale = normal_scale(values, np.ones(len(values)))
+    assert scale.is_mixture == has_atoms
+    if has_atoms:
+        values, counts = np.unique(values, return_counts=True)
+        np.testing.assert_array_equal(scale.atoms, values[counts > 5])
 
 
 def test_columns_that_are_normal_are_standardised():
@@ -87,8 +142,10 @@ def test_density_of_a_skewed_number_and_a_category_integrates_to_one(name):
 @pytest.mark.slow
 def test_energies_and_likelihoods_are_of_the_numbers():
     """Slips: energies, or the score of known values beside missing ones, without the slope."""
-    X, rbm = skewed(), fitted()
-    scores = [NormalScores(**own) for own in rbm._data["table"]["scores"][:2]]
+    X = skewed()
+    X["debt"] = np.exp(5 + np.random.default_rng(1).normal(size=N_ROWS))
+    rbm = fitted(X)
+    scores = [scale_of(rbm, name) for name in ("debt", "income")]
     slopes = [own.log_slope(own.forward(X[name])) for own, name in zip(scores, X, strict=False)]
     z = X.assign(**{n: own.forward(X[n]) for own, n in zip(scores, X, strict=False)})
     twin = fitted(z, numeric_scale="standard", n_iter=0)
@@ -132,6 +189,20 @@ def test_draws_have_the_distribution_of_the_column(numeric_scale):
         years.isin(values).mean() > 0.98
     )  # a mixture's next one may be another, as one row in 2,001
     assert set(values) <= set(years)
+
+
+@pytest.mark.slow
+def test_large_debts_are_drawn_as_often_as_they_occur():
+    """Slip: normal scores of all debts, of which half are zero: a 99 % quantile lower by a third."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(3, size=3000)
+    is_zero = rng.random(3000) < np.array([0.9, 0.5, 0.2])[level]
+    debt = np.where(is_zero, 0, np.exp(5 + level + rng.normal(size=3000)))
+    X = pd.DataFrame({"debt": debt, "level": level.astype(str)})
+    X["noise"], X["size"] = rng.normal(size=3000), level + rng.normal(size=3000) / 2
+    drawn = TabularRBM(16, n_iter=30, random_state=0).fit(X).sample(10_000, 100, random_state=0)
+    ratio = drawn["debt"].quantile(0.99) / X["debt"].quantile(0.99)
+    assert 0.8 < ratio < 1.25
 
 
 @pytest.mark.parametrize("numeric_scale", ["normal", "mixture"])
@@ -251,7 +322,7 @@ def test_frequent_values_are_atoms_and_neighbours_are_not():
 
 @pytest.mark.parametrize("numeric_scale", ["mixture"])
 def test_atom_and_density_have_a_probability_of_one_and_draws_agree(numeric_scale):
-    """Slip: the density of zero in place of its probability: of "normal", where zeros are a cell, 22 %
+    """Slip: the density of zero in place of its probability: if zeros are a bin of normal scores, 22 %
     of the density lies between zero and half of the least debt, of which no sample takes a value.
     """
     X = skewed()[["debt"]]
@@ -266,9 +337,9 @@ def test_atom_and_density_have_a_probability_of_one_and_draws_agree(numeric_scal
     assert abs((drawn == 0).mean() - of_zero) < error
 
 
-@pytest.mark.parametrize("numeric_scale", ["mixture"])
+@pytest.mark.parametrize("numeric_scale", ["normal", "mixture"])
 def test_a_debt_next_to_zero_moves_the_likelihood_by_its_own_row(numeric_scale):
-    """Slip: a narrow cell of many zeros: "normal" gains twelve nats a row. The density of one debt in
+    """Slip: a narrow bin of many zeros, by which a row gains twelve nats. The density of one debt in
     400 may rise by the logarithm of what it is divided by.
     """
     X = skewed()
@@ -336,15 +407,22 @@ def test_constant_column_is_drawn_as_it_is():
 
 
 @pytest.mark.slow
-def test_conditional_mean_of_a_mixture_counts_its_atom():
+@pytest.mark.parametrize("numeric_scale", ["normal", "mixture"])
+def test_conditional_mean_of_a_mixture_counts_its_atom(numeric_scale):
     """Slips: the mean of the logarithms, and the atom as one of the nodes of the density."""
-    X, rbm = skewed(), fitted(n_iter=20, numeric_scale="mixture")
-    debts = np.append(np.exp(np.linspace(-10, 25, 4001)), 0.0)
-    weights = np.append(np.gradient(np.linspace(-10, 25, 4001)) * debts[:-1], 1.0)
+    X, rbm = skewed(), fitted(n_iter=20, numeric_scale=numeric_scale)
+    rtol = 1e-4
+    if numeric_scale == "normal":  # whose density is interpolated linearly
+        (debts, weights), rtol = nodes(rbm, "debt"), 1e-3
+    else:
+        debts = np.append(np.exp(np.linspace(-10, 25, 4001)), 0.0)
+        weights = np.append(np.gradient(np.linspace(-10, 25, 4001)) * debts[:-1], 1.0)
+    scale = scale_of(rbm, "debt")
+    numbers = scale.values(scale.forward(debts))
     for row, mean in enumerate(rbm.conditional_mean(X[:3], "debt")):
         free_energy = rbm.free_energy(X.iloc[[row] * len(debts)].assign(debt=debts))
         share = weights * np.exp(free_energy.min() - free_energy)
-        np.testing.assert_allclose(mean, share @ debts / share.sum(), rtol=1e-4)
+        np.testing.assert_allclose(mean, share @ numbers / share.sum(), rtol=rtol)
 
 
 @pytest.mark.filterwarnings("ignore:The model does not represent")  # relu, of strong factors

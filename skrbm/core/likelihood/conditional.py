@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import softmax
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, log_sum_exp
+from skrbm.core.numerics import Array, apart_from, log_sum_exp
 from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
 # Range of a quadrature if hidden units are unbounded: decrease of the log-density, in nats, from
@@ -113,12 +113,13 @@ def conditional_distribution(
         Index of the unit.
     refinement : int, default=1
         Factor by which the number of intervals of an evenly spaced quadrature is multiplied. It
-        must be 1 for types whose nodes are not evenly spaced, and for types that may have atoms.
+        must be 1 for types whose nodes are not evenly spaced.
 
     Returns
     -------
     values : ndarray of shape (n_values, n_samples or 1, width)
-        Atoms and quadrature nodes of the unit. The width is the number of its columns.
+        Atoms of the unit and, after them, its quadrature nodes. The width is the number of its
+        columns.
     probability : ndarray of shape (n_values, n_samples)
         Probabilities of the values, which sum to one for each sample. The probability of a
         quadrature node is its density, multiplied by the quadrature weight.
@@ -206,9 +207,12 @@ def _log_weights(machine: Machine, v: Array, number: int, refinement: int) -> tu
     low, high = field_ranges(machine, v)
     values, log_measure = unit.conditional_values(states, low[..., columns], high[..., columns])
     if refinement > 1:
-        n_nodes = refinement * (len(values) - 1) + 1
-        values = np.linspace(values[0], values[-1], n_nodes, dtype=values.dtype)
-        log_measure = log_measure - np.log(refinement)
+        n_atoms = len(unit.unit_atoms(0))
+        (atoms, nodes), steps = np.split(values, [n_atoms]), log_measure[-1:] - np.log(refinement)
+        n_nodes = refinement * (len(nodes) - 1) + 1
+        nodes = np.linspace(nodes[0], nodes[-1], n_nodes, dtype=values.dtype)
+        values = np.concatenate([atoms, apart_from(atoms, nodes)])
+        log_measure = np.concatenate([log_measure[:n_atoms], np.repeat(steps, n_nodes, axis=0)])
     log_weight = log_weights_of_values(machine.hidden, unit, weights, rest, values)
     log_weight += log_measure
     return values, log_weight

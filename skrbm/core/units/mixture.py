@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
-from skrbm.core.numerics import Array, copy_into, dense, log_sum_exp
+from skrbm.core.numerics import Array, apart_from, copy_into, dense, log_sum_exp
 from skrbm.core.units.base import Units
 from skrbm.core.units.linear import bias_of_mean
 from skrbm.core.units.support import (
@@ -261,12 +261,13 @@ class Mixture(Units):
                 f"nodes that are allowed."
             )
         nodes, step = np.linspace(first, last, math.ceil(n_steps) + 1, retstep=True)
-        atoms = np.moveaxis(np.broadcast_to(self.center, shape), -1, 0).astype(states.dtype)
-        has_mass = np.moveaxis(np.broadcast_to(self._is_atom, shape), -1, 0)[..., 0]
-        nodes = nodes.astype(states.dtype)
-        for atom in atoms:  # a node at an atom would count the atom twice
-            nodes = np.where(nodes == atom, np.nextafter(nodes, np.inf), nodes)
-        log_step = np.broadcast_to(np.log(step[:, 0]), nodes.shape[:2])
+        is_any = self._is_atom.reshape(-1, shape[-1]).any(axis=0)
+        atoms, has_mass = (
+            np.moveaxis(np.broadcast_to(array, shape)[..., is_any], -1, 0)
+            for array in (self.center.astype(states.dtype), self._is_atom)
+        )
+        nodes = apart_from(atoms, nodes.astype(states.dtype))
+        has_mass, log_step = has_mass[..., 0], np.broadcast_to(np.log(step[:, 0]), nodes.shape[:2])
         log_measure = np.concatenate([np.where(has_mass, 0.0, -np.inf), log_step])
         return np.concatenate([atoms, nodes]), log_measure.astype(states.dtype)
 

@@ -38,8 +38,7 @@ from skrbm.estimators.tables.kinds import (
     column_kind,
     given_kinds,
 )
-from skrbm.estimators.tables.mixtures import MixtureScale, stacked_bases
-from skrbm.estimators.tables.scores import NormalScores
+from skrbm.estimators.tables.mixtures import scale_from, stacked_bases
 
 
 @final
@@ -66,8 +65,8 @@ class Table:
         Location and scale of each column. A number x is encoded as ``(x - origin) / scale`` if the
         column has no transformation in `scores`.
     scores : list of length n_features
-        Dictionary of the fields of the `NormalScores` or `MixtureScale` object that transforms each
-        numeric column, and None for columns without such a transformation.
+        Dictionary of the fields of the `NumericScale` that transforms each numeric column, and None
+        for columns without such a transformation.
     """
 
     container: str
@@ -220,13 +219,8 @@ class Table:
 
     @cached_property
     def maps(self) -> list[Any]:
-        """Transformation of each column of the table: `NormalScores`, `MixtureScale` or None."""
-        return [
-            None
-            if arrays is None
-            else (MixtureScale if "atoms" in arrays else NormalScores)(**arrays)
-            for arrays in self.scores
-        ]
+        """Transformation of each column of the table: a `NumericScale` or None."""
+        return [None if arrays is None else scale_from(arrays) for arrays in self.scores]
 
     @cached_property
     def mapped_columns(self) -> dict[int, Any]:
@@ -311,7 +305,8 @@ class Table:
         """Replace means of transformed columns by estimates of the means of their numbers.
 
         All means are conditional on the hidden units. The estimates are unbiased, and depend on
-        `draws`; for columns with a `MixtureScale`, they are the numbers that correspond to `draws`.
+        `draws`; for columns with atoms or a `MixtureScale`, they are the numbers that correspond to
+        `draws`.
         Only means in the mask `is_needed` are replaced. `mean`, `draws` and `is_needed` have the
         shape (n_samples, n_columns). `deviation`, of shape (n_numeric,), contains the standard
         deviations of the scaled numeric columns given the hidden units.

@@ -189,18 +189,20 @@ def _mean_of_values(machine: Machine, v: Array, number: int, scores: Any) -> Arr
     """Conditional means of the numbers of a transformed column given the other visible units.
 
     The result has the shape (n_samples, 1). The map of a `MixtureScale` from score to number is
-    smooth, except for jumps at atoms. The map of `NormalScores` may have jumps anywhere, but the
-    density of its unit is smooth and is interpolated linearly between the quadrature nodes. The
-    number at a node is therefore replaced by an average around the node with triangular weights.
+    smooth, except for jumps at atoms. Other maps may have jumps anywhere, but the density of the
+    unit is smooth and is interpolated linearly between the quadrature nodes. The number at a node
+    is therefore replaced by an average around the node with triangular weights.
     """
-    if scores.is_mixture:
-        nodes, probability = conditional.conditional_distribution(machine, v, number)
+    refinement = 1 if scores.is_smooth else REFINEMENT
+    nodes, probability = conditional.conditional_distribution(machine, v, number, refinement)
+    if scores.is_smooth:
         values = scores.values(nodes[:, :, 0])
     else:
-        nodes, probability = conditional.conditional_distribution(machine, v, number, REFINEMENT)
-        z = nodes[:, :, 0].astype(np.float64)  # of each row, or of all rows
-        values = 0.0
+        n_atoms = len(machine.visible.unit_atoms(number))
+        z = nodes[n_atoms:, :, 0].astype(np.float64)  # of each row, or of all rows
+        averages = np.zeros_like(z)
         for offset in (np.arange(2 * N_BETWEEN) + 0.5) / N_BETWEEN - 1:
             weight = (1 - abs(offset)) / N_BETWEEN
-            values = values + weight * scores.values(z + (z[1] - z[0]) * offset)
+            averages += weight * scores.values(z + (z[1] - z[0]) * offset)
+        values = np.concatenate([scores.values(nodes[:n_atoms, :, 0]), averages])
     return (probability * values).sum(axis=0)[:, None].astype(machine.dtype)

@@ -24,8 +24,8 @@ from skrbm.estimators.tables.frames import (
     numbers_of,
     without_numpy_times,
 )
-from skrbm.estimators.tables.mixtures import MixtureScale, normal_scale
-from skrbm.estimators.tables.scores import MAX_VALUE, NormalScores, moments
+from skrbm.estimators.tables.mixtures import MixtureScale, NumericScale, normal_scale
+from skrbm.estimators.tables.scores import MAX_VALUE, moments
 
 MIN_IDENTIFIERS = 20  # a column with more distinct values may consist of identifiers
 # Expected number of pairs of equal integers, if integers between the extremes were drawn at random.
@@ -55,7 +55,7 @@ class ColumnKind(NamedTuple):
         `scores` is None.
     is_empty : bool
         True if the column has no observed values.
-    scores : NormalScores, MixtureScale or None, default=None
+    scores : NumericScale or None, default=None
         Transformation of a numeric column.
     """
 
@@ -64,7 +64,7 @@ class ColumnKind(NamedTuple):
     origin: float
     scale: float
     is_empty: bool
-    scores: NormalScores | MixtureScale | None = None
+    scores: NumericScale | None = None
 
 
 def given_kinds(names: list[Any], kinds: Any) -> list[Any]:

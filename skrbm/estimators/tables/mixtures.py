@@ -1,12 +1,13 @@
-"""Transformation of numeric columns to mixtures of normal distributions and atoms."""
+"""Transformations of numeric columns whose base distribution is a mixture with atoms."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Any, ClassVar, NamedTuple, Self, final, get_args
 
 import numpy as np
 from scipy.special import expit, logit
@@ -28,6 +29,11 @@ MAX_ATOMS = 20  # largest number of distinct values of a column of atoms alone
 # columns of two values from the rows with an area of .52 (normal scores .90), of five values of
 # .55 (.56), of ten values of .58 (.53).
 MAX_NORMAL_ATOMS = 5
+# Smallest fraction of the rows for which "normal" takes a value for an atom; it must also occur
+# `MIN_ATOM_RATIO` times as often as any rarer value. With the atoms of "mixture", the distribution
+# of a column of credits differs by up to .09 between samples and unseen rows (Kolmogorov and
+# Smirnov) instead of .06 to .07, and 8 % of the irises are taken for another species instead of 4 %.
+MIN_NORMAL_SHARE = 0.2
 MAX_COMPONENTS = 5  # normal components of a column
 MIN_COMPONENT_ROWS = 10  # rows per normal component
 MAX_FITTED_VALUES = 2000  # with more distinct values, neighboring values are averaged
@@ -60,18 +66,92 @@ MAPS = {  # Johnson's four families
 RANGES = {"log": (0.0, np.inf), "logit": (0.0, 1.0)}
 
 
+@dataclass(frozen=True, eq=False)
+class ScaleWithAtoms(ABC):
+    """Transformation of a numeric column whose scaled numbers are a mixture with atoms.
+
+    An atom is a value with a positive probability, such as a debt of zero. All other values are
+    transformed. A result y is scaled to ``(y - origin) / scale``.
+
+    Parameters
+    ----------
+    origin, scale : float
+        Mean and standard deviation of the results of the transformation under the base
+        distribution, in which each atom counts with the place that `center` gives it. In a column
+        of atoms alone, `scale` is at least a third of the largest distance of an atom from the
+        mean. For a column with one value, it is 1.
+    log_weight, center, spread : ndarray of shape (n_atoms + n_components,)
+        Log-weights, means and variances of the components of the base distribution of the scaled
+        numbers, as in :class:`skrbm.core.units.Mixture`. The atoms come first; the mean of an atom
+        is its place among the scaled numbers.
+    atoms : ndarray of shape (n_atoms,)
+        Values of the atoms, ascending.
+    """
+
+    is_mixture: ClassVar[bool] = True
+
+    origin: float
+    scale: float
+    log_weight: Array
+    center: Array
+    spread: Array
+    atoms: Array
+
+    @abstractmethod
+    def forward(self, x: Array) -> Array:
+        """Scaled numbers, with NaN for missing values; atoms become their entries in `center`."""
+
+    @abstractmethod
+    def values(self, z: Array) -> Array:
+        """Numbers that correspond to scaled numbers, in the unit of measurement of the column."""
+
+    def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
+        """Numbers that correspond to `draws`, since there is no formula for the expected number."""
+        return self.values(draws)
+
+    @abstractmethod
+    def log_slope(self, z: Array) -> Array:
+        """Logarithm of the derivative of `forward` at given scaled numbers; zero for atoms."""
+
+    def _with_atoms(self, atoms: Array, shares: Array) -> Self:
+        """Transformation without atoms, with atoms that have given shares of the rows added.
+
+        The base distribution is scaled to mean zero and variance one.
+        """
+        places = np.clip(self.forward(atoms), -LARGEST_ATOM, LARGEST_ATOM)
+        places += BETWEEN_ATOMS * np.arange(len(atoms))  # clipped atoms would coincide
+        log_weight = np.append(np.log(shares), self.log_weight + np.log1p(-shares.sum()))
+        center, spread = np.append(places, self.center), np.append(0 * places, self.spread)
+        weights = np.exp(log_weight)
+        mean = weights @ center
+        deviation = np.sqrt(weights @ (center**2 + spread) - mean**2)
+        return replace(
+            self,
+            origin=float(self.origin + self.scale * mean),
+            scale=float(self.scale * deviation),
+            log_weight=log_weight,
+            center=(center - mean) / deviation,
+            spread=spread / deviation**2,
+            atoms=atoms,
+        )
+
+    def _places(self, dtype: Any) -> Array:
+        """Scaled numbers of the atoms, in the data type of the states."""
+        return self.center[: len(self.atoms)].astype(dtype)
+
+
 @final
 @dataclass(frozen=True, eq=False)
-class MixtureScale:
+class MixtureScale(ScaleWithAtoms):
     """Smooth transformation of a numeric column, and the distribution of the transformed numbers.
 
-    An atom is a value with a positive probability, such as a debt of zero. A value is frequent if
-    at least a twentieth of the rows and at least five rows have it. A frequent value is an atom if
-    it has at least four times as many rows as each of the two neighboring values. In a run of
-    neighboring frequent values, all are atoms if both ends stand out: the first has at least four
-    times as many rows as the value before the run, and the last as the value after it. A column
-    consists of atoms alone if it has at most 20 distinct values, which occur at least five times on
-    average. It also consists of atoms alone if fewer than ten rows have values other than atoms.
+    A value is frequent if at least a twentieth of the rows and at least five rows have it. A
+    frequent value is an atom if it has at least four times as many rows as each of the two
+    neighboring values. In a run of neighboring frequent values, all are atoms if both ends stand
+    out: the first has at least four times as many rows as the value before the run, and the last as
+    the value after it. A column consists of atoms alone if it has at most 20 distinct values, which
+    occur at least five times on average. It also consists of atoms alone if fewer than ten rows
+    have values other than atoms.
 
     All other values are transformed by one of Johnson's transformations [1]_ and then have the
     density of a mixture of normal distributions. The transformation and the number of components
@@ -79,23 +159,13 @@ class MixtureScale:
 
     Parameters
     ----------
+    origin, scale, log_weight, center, spread, atoms
+        As in `ScaleWithAtoms`.
     kind : {"linear", "log", "logit", "asinh"}
         Name of the transformation.
     place, unit : float
         Numbers that shift and scale the column: the transformation is applied to
         ``(x - place) / unit``. They are 0 and 1, except for "asinh".
-    origin, scale : float
-        Mean and standard deviation of the results of the transformation under the base
-        distribution, in which each atom counts with the place that `center` gives it. In a column
-        of atoms alone, `scale` is at least a third of the largest distance of an atom from the
-        mean. For a column with one value, it is 1. A result y is scaled to
-        ``(y - origin) / scale``.
-    log_weight, center, spread : ndarray of shape (n_atoms + n_components,)
-        Log-weights, means and variances of the components of the base distribution of the scaled
-        numbers, as in :class:`skrbm.core.units.Mixture`. The atoms come first; the mean of an atom
-        is its place among the scaled numbers.
-    atoms : ndarray of shape (n_atoms,)
-        Values of the atoms, ascending.
 
     References
     ----------
@@ -105,17 +175,11 @@ class MixtureScale:
        :doi:`10.1214/aos/1176344136`
     """
 
-    is_mixture: ClassVar[bool] = True
+    is_smooth: ClassVar[bool] = True
 
     kind: str
     place: float
     unit: float
-    origin: float
-    scale: float
-    log_weight: Array
-    center: Array
-    spread: Array
-    atoms: Array
 
     @classmethod
     def of(cls, values: Array, counts: Array) -> MixtureScale | None:
@@ -132,25 +196,7 @@ class MixtureScale:
         if not fits:
             return cls._of_atoms(x, counts)
         _, fit = min(fits, key=itemgetter(0))
-        atoms, share = x[is_atom], weight.sum() / counts.sum()
-        places = np.clip(fit.forward(atoms), -LARGEST_ATOM, LARGEST_ATOM)
-        places += BETWEEN_ATOMS * np.arange(len(atoms))  # clipped atoms would coincide
-        log_weight = np.append(
-            np.log(counts[is_atom] / counts.sum()), fit.log_weight + np.log(share)
-        )
-        center, spread = np.append(places, fit.center), np.append(0 * places, fit.spread)
-        weights = np.exp(log_weight)
-        mean = weights @ center
-        deviation = np.sqrt(weights @ (center**2 + spread) - mean**2)
-        return replace(
-            fit,
-            origin=float(fit.origin + fit.scale * mean),
-            scale=float(fit.scale * deviation),
-            log_weight=log_weight,
-            center=(center - mean) / deviation,
-            spread=spread / deviation**2,
-            atoms=atoms,
-        )
+        return fit._with_atoms(x[is_atom], counts[is_atom] / counts.sum())
 
     @classmethod
     def _of_atoms(cls, x: Array, counts: Array) -> Self:
@@ -168,7 +214,7 @@ class MixtureScale:
         if (np.diff(places.astype(np.float32)) == 0).any():  # equal atoms could not be told apart
             places += BETWEEN_ATOMS * np.arange(len(x))
         center, spread = np.append(places, 0), np.append(0 * x, 1)
-        return cls("linear", 0.0, 1.0, mean, deviation, np.log(share), center, spread, x)
+        return cls(mean, deviation, np.log(share), center, spread, x, "linear", 0.0, 1.0)
 
     def forward(self, x: Array) -> Array:
         """Scaled numbers, with NaN for missing values.
@@ -189,8 +235,7 @@ class MixtureScale:
         for precision in precisions:  # exact matches replace those in single precision
             with np.errstate(over="ignore"):
                 rounded, atoms = x.astype(precision), self.atoms.astype(precision)
-            for atom, place in zip(atoms, places, strict=True):
-                z = np.where(rounded == atom, place, z)
+            z = _replaced(z, rounded, atoms, places)
         return z.astype(x.dtype)
 
     def values(self, z: Array) -> Array:
@@ -201,13 +246,7 @@ class MixtureScale:
         x = self.place + self.unit * self._argument(z)
         if self._has_atoms_alone:
             x = self.atoms[np.searchsorted(self.atoms[1:] / 2 + self.atoms[:-1] / 2, x)]
-        for atom, place in zip(self.atoms, self._places(z.dtype), strict=True):
-            x = np.where(z == place, atom, x)
-        return x
-
-    def expected_values(self, mean: Array, draws: Array, deviation: float) -> Array:
-        """Numbers that correspond to `draws`, since there is no formula for the expected number."""
-        return self.values(draws)
+        return _replaced(x, z, self._places(z.dtype), self.atoms)
 
     def log_slope(self, z: Array) -> Array:
         """Logarithm of the derivative of `forward` at given scaled numbers; zero for atoms."""
@@ -256,10 +295,6 @@ class MixtureScale:
         is_single = len(self.center) == len(self.atoms) + 1 > 1
         return bool(is_single and self.center[-1] == 0 and self.spread[-1] == 1)
 
-    def _places(self, dtype: Any) -> Array:
-        """Scaled numbers of the atoms, in the data type of the states."""
-        return self.center[: len(self.atoms)].astype(dtype)
-
     def _argument(self, z: Array) -> Array:
         """Argument of the transformation for given scaled numbers, in double precision."""
         with np.errstate(over="ignore"):
@@ -269,17 +304,86 @@ class MixtureScale:
         return np.clip(u, max(np.nextafter(low, 1), -largest), min(np.nextafter(high, 0), largest))
 
 
-def normal_scale(values: Array, counts: Array) -> NormalScores | MixtureScale | None:
-    """Normal scores of a column, or atoms alone for a column of few values.
+@final
+@dataclass(frozen=True, eq=False)
+class ScoresWithAtoms(ScaleWithAtoms):
+    """Atoms of a numeric column, and normal scores of its other values.
+
+    Parameters
+    ----------
+    origin, scale, log_weight, center, spread, atoms
+        As in `ScaleWithAtoms`. The scores of the other values are the only other component.
+    rest : dict
+        Fields of the `NormalScores` object that transforms the values other than atoms.
+    """
+
+    is_smooth: ClassVar[bool] = False
+
+    rest: dict[str, Array]
+
+    @classmethod
+    def of(cls, x: Array, counts: Array, is_atom: Array) -> Self | None:
+        """Learn a transformation from ascending values, their counts and the mask of the atoms.
+
+        The result is None if `NormalScores.of` returns None for the other values.
+        """
+        scores = NormalScores.of(x[~is_atom], counts[~is_atom])
+        if scores is None:
+            return None
+        fit = cls(0.0, 1.0, np.zeros(1), np.zeros(1), np.ones(1), x[:0], asdict(scores))
+        return fit._with_atoms(x[is_atom], counts[is_atom] / counts.sum())
+
+    def forward(self, x: Array) -> Array:
+        """Scaled numbers, with NaN for missing values; atoms become their entries in `center`."""
+        z = (self._scores.forward(x.astype(np.float64)) - self.origin) / self.scale
+        with np.errstate(over="ignore"):  # in single precision
+            z, atoms = z.astype(x.dtype), self.atoms.astype(x.dtype)
+        return _replaced(z, x, atoms, self._places(x.dtype))
+
+    def values(self, z: Array) -> Array:
+        """Numbers that correspond to scaled numbers, limited as in `NormalScores.values`."""
+        x = self._scores.values(self._unscaled(z))
+        return _replaced(x, z, self._places(z.dtype), self.atoms)
+
+    def log_slope(self, z: Array) -> Array:
+        """Logarithm of the derivative of `forward` at given scaled numbers; zero for atoms."""
+        slope = self._scores.log_slope(self._unscaled(z)) - np.log(self.scale)
+        return np.where(np.isin(z, self._places(z.dtype)), 0, slope)
+
+    @cached_property
+    def _scores(self) -> NormalScores:
+        return NormalScores(**self.rest)
+
+    def _unscaled(self, z: Array) -> Array:
+        """Normal scores that correspond to scaled numbers, in double precision."""
+        return self.origin + self.scale * z.astype(np.float64)
+
+
+NumericScale = NormalScores | ScoresWithAtoms | MixtureScale
+
+
+def scale_from(arrays: dict[str, Any]) -> NumericScale:
+    """Transformation with the given fields."""
+    names = {kind: {field.name for field in fields(kind)} for kind in get_args(NumericScale)}
+    return next(kind for kind, own in names.items() if own == set(arrays))(**arrays)
+
+
+def normal_scale(values: Array, counts: Array) -> NumericScale | None:
+    """Normal scores of a column, with atoms if it has few values or a very frequent one.
 
     Normally distributed units are wrong for few values: their variances collapse onto the values,
     since the likelihood is unbounded there. Samples of two values, one of them in 30 % of the rows,
-    then had the other one in all rows. The result is None if `NormalScores.of` returns None.
+    then had the other one in all rows. They are also wrong for a column of debts, of which 53 %
+    are zero: the 99 % quantile of samples was then 20 to 33 % lower than that of unseen rows. With
+    an atom at zero, it is 8 to 13 % higher. The result is None if `NormalScores.of` returns None.
     """
     x, counts = distinct(values, counts)
-    has_few_values = 1 < len(x) <= MAX_NORMAL_ATOMS and _has_few_values(counts)
-    if has_few_values:
-        return MixtureScale.of(x, counts)
+    if _has_few_values(counts):
+        return (MixtureScale if 1 < len(x) <= MAX_NORMAL_ATOMS else NormalScores).of(x, counts)
+    is_atom = counts >= MIN_NORMAL_SHARE * counts.sum()
+    others, limit = counts[~is_atom], counts.min(initial=np.inf, where=is_atom) / MIN_ATOM_RATIO
+    if is_atom.any() and others.sum() >= MIN_COMPONENT_ROWS and others.max() <= limit:
+        return ScoresWithAtoms.of(x, counts, is_atom)
     return NormalScores.of(x, counts)
 
 
@@ -293,6 +397,13 @@ def stacked_bases(scales: Sequence[MixtureScale]) -> dict[str, Array]:
             values = getattr(scale, name)
             row[: len(values)] = values
     return bases
+
+
+def _replaced(result: Array, given: Array, keys: Array, values: Array) -> Array:
+    """`result`, except where `given` equals a key: there, the value of the key."""
+    for key, value in zip(keys, values, strict=True):
+        result = np.where(given == key, value, result)
+    return result
 
 
 def _fits(x: Array, weight: Array) -> Iterator[tuple[float, MixtureScale]]:
@@ -325,7 +436,7 @@ def _fits(x: Array, weight: Array) -> Iterator[tuple[float, MixtureScale]]:
                 break
             least = criterion
             base = log_weight, mean, variance
-            yield criterion, MixtureScale(kind, place, unit, origin, scale, *base, no_atoms)
+            yield criterion, MixtureScale(origin, scale, *base, no_atoms, kind, place, unit)
 
 
 def _argument_scale(kind: str, x: Array, weight: Array) -> tuple[float, float]:

@@ -62,6 +62,7 @@ class NormalScores:
     """
 
     is_mixture: ClassVar[bool] = False  # the base distribution of scores is one normal distribution
+    is_smooth: ClassVar[bool] = False  # the map from scores to numbers may have jumps
 
     edges: Array
     scores: Array
