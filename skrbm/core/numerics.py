@@ -179,9 +179,9 @@ def row_blocks(array: Array, n_bytes: int = BLOCK_BYTES) -> list[slice]:
 
 
 def apart_from(atoms: Array, nodes: Array) -> Array:
-    """Quadrature nodes, moved by a rounding step if they equal one of the atoms, an array of them.
+    """Quadrature nodes, of which those that equal an atom are moved by a rounding step.
 
-    A node at an atom would count the atom twice. The atoms of one unit are an entry of `atoms`.
+    A node at an atom would count the atom twice. An entry of `atoms` contains an atom of each unit.
     """
     for atom in atoms:
         nodes = np.where(nodes == atom, np.nextafter(nodes, np.inf), nodes)

@@ -61,15 +61,17 @@ def test_annealing_agrees_with_the_sum_over_hidden_states(machine, rng):
     assert abs(estimate.value - exact) < 4 * estimate.std_error
 
 
-def test_density_and_atom_have_a_probability_of_one(machine):
-    # Slips: a density at the atom, an atom that counts twice among the nodes of the quadrature.
+@pytest.mark.parametrize("refinement", [1, 8])
+def test_density_and_atom_have_a_probability_of_one(refinement, machine):
+    # Slips: a density at the atom, an atom that counts twice among the nodes of the quadrature or
+    # that is a node of the refined one.
     v = np.array([[0.3, 0.0]])
 
     def likelihood(value):
         return np.exp(-machine.free_energy(np.array([[0.3, value]]))[0])
 
     total = quad(likelihood, -15, 15, limit=200)[0] + likelihood(ATOM)
-    values, share = conditional_distribution(machine, v, 1)
+    values, share = conditional_distribution(machine, v, 1, refinement)
     is_atom = values[:, 0, 0] == ATOM
     np.testing.assert_allclose(share[is_atom].sum(), likelihood(ATOM) / total, rtol=1e-8)
     np.testing.assert_allclose(share.sum(), 1, rtol=1e-12)
