@@ -28,7 +28,13 @@ from scipy import stats
 
 from skrbm.core.centering import in_zero_sum_gauge, recenter
 from skrbm.core.chains.gibbs import clamped_gibbs, clamped_mean, gibbs, sample_scattered
-from skrbm.core.chains.jumps import draw_given_observed, extrapolated_rows, jump, mixed_rows
+from skrbm.core.chains.jumps import (
+    draw_given_observed,
+    extrapolated_rows,
+    jump,
+    mixed_rows,
+    rows_near_modes,
+)
 from skrbm.core.chains.ladder import Ladder
 from skrbm.core.chains.path import TemperedPath, heated_machine, natural_machine
 from skrbm.core.chains.tempering import parallel_tempering
@@ -227,6 +233,7 @@ def test_samplers_run_on_the_device_to_their_end(case, seed, rng):
     on_host(sample_scattered(machine, 5, rng))
     on_host(mixed_rows(machine, rows, 5, rng))
     on_host(extrapolated_rows(machine, rows, 5, rng))
+    on_host(rows_near_modes(machine, rows))
     on_host(tempered_states(path, 5, 3, 4, rng))
     is_observed = to_device(np.arange(machine.visible.n_units) % 2 == np.zeros((4, 1)))
     on_host(draw_given_observed(machine, rows, is_observed, rows, 20, rng))

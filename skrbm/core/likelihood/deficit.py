@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from skrbm.core.chains.jumps import extrapolated_rows
+from skrbm.core.chains.jumps import extrapolated_rows, rows_near_modes
 from skrbm.core.likelihood.partition import N_STD_ERRORS, attained_log_partition
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, dense, every_kth_row
@@ -32,8 +32,8 @@ def likelihood_deficit(
     """Lower confidence bound on a machine's loss of log-likelihood against another model.
 
     The log-partition function is replaced by `attained_log_partition`. Its states are drawn given
-    rows of the data, visible states of the chains and extrapolated rows (see `extrapolated_rows`),
-    so that modes far from the data count as well.
+    rows of the data, visible states of the chains, extrapolated rows (see `extrapolated_rows`) and
+    modes near these, so that modes far from the data count as well.
 
     Parameters
     ----------
@@ -74,7 +74,8 @@ def likelihood_deficit(
     n_rows = max(MIN_ROWS, MAX_PROPOSED_ELEMENTS // machine.visible.n_columns)
     some, others = (dense(every_kth_row(x, n_rows)) for x in (rows, chains))
     beyond = extrapolated_rows(machine, some, len(some), rng)
-    v = np.concatenate([some, machine.sample_visible(others, rng), beyond])
+    near = rows_near_modes(machine, beyond)
+    v = np.concatenate([some, machine.sample_visible(others, rng), beyond, near])
     bound = attained_log_partition(machine, v, rng, chains)
     difference = reference + machine.free_energy(rows) + bound
     shares = np.ones(len(difference)) if weight is None else weight / weight.max()

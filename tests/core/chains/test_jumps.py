@@ -27,6 +27,7 @@ from skrbm.core.chains.jumps import (
     jump,
     mixed_rows,
     propose,
+    rows_near_modes,
 )
 from skrbm.core.machine import Machine
 from skrbm.core.units import Bernoulli, Gaussian, StandardGaussian
@@ -136,6 +137,17 @@ def test_extrapolated_rows_lie_on_lines_through_a_row_and_the_farthest_one(rng):
         distance = np.abs(places[:, None] - of_factor).max(axis=2)
         assert distance.min(axis=1).max() < 0.01, t
         assert (np.bincount(distance.argmin(axis=1), minlength=3) > 60).all()
+
+
+def test_rows_are_led_to_the_modes_near_them():
+    # Slips: a single iteration, hidden means in place of visible ones.
+    patterns = np.kron(np.eye(2), np.ones(10))
+    machine = Machine(Bernoulli(np.full(20, -2.0)), Bernoulli(np.full(2, -18.0)), 4 * patterns.T)
+    rows = np.repeat(patterns, 2, axis=0)
+    rows[1:3] *= np.arange(20) % 10 < 5  # half of a pattern leads to it, a tenth does not
+    rows[3] *= np.arange(20) % 10 < 1
+    expected = machine.mean_visible(np.array([[1.0, 0], [1, 0], [0, 1], [0, 0]]))
+    np.testing.assert_allclose(rows_near_modes(machine, rows), expected, atol=1e-3)
 
 
 def test_mixed_rows_take_each_unit_from_a_row_or_from_the_farthest_one(rng):
