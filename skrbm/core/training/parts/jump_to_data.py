@@ -33,7 +33,7 @@ FREQUENT_SHARE = 0.5
 # in 1 of 1,272. Without extrapolations, 6 of 16 fits of breast cancer with 256 hidden units keep up
 # to 23 nats in modes without data; with them, none (benchmarks/results/phantom_modes.json). After
 # ten epochs, 3 of 16 fits of wine keep more than two nats there, up to 11; with the modes near the
-# extrapolations, 2 up to 3.
+# extrapolations, 2 up to 4.
 SEARCH_SHARE, N_MIXED_ROWS, N_EXTRAPOLATED_ROWS = 0.05, 8, 8
 # Largest number of anchors, and largest number of anchors that an attempt uses. Without anchors,
 # the log-likelihood of binary rows with six rare ones in 2,000 is lower by up to 59 nats
@@ -63,7 +63,7 @@ class JumpToData(Part):
     extrapolation lies beyond a row, opposite to a distant row (see `extrapolated_rows`); a mode near
     it is proposed as well (see `rows_near_modes`).
 
-    After pretraining, the number of updates is `MIN_TRY_PAUSE`. The visible states then include
+    After pretraining, the pause is always `MIN_TRY_PAUSE` updates. The visible states then include
     visible means given the most likely hidden states of the pretrained machine. `start_fit` stores
     these means in the state of the part, under the key "modes".
 
