@@ -20,7 +20,7 @@ DISTANT_SHARE = 0.01
 # Factors of the distance between two rows. With 2 or 5 alone, one in ten fits of irises with 256
 # hidden units keeps a mode without data; with 2 and 3, one in sixty.
 EXTRAPOLATIONS = 2.0, 3.0
-N_MODE_STEPS = 5  # mean-field iterations from a row to a mode near it
+N_MODE_STEPS = 3  # mean-field iterations from a row to a mode near it
 # Smallest numbers of anchors and of proposals of importance resampling. With 16 anchors, draws are in
 # a group of probability .053 at a rate of .038, with 64 of .048, also with 64 proposals.
 MIN_ANCHORS, MIN_PROPOSALS = 64, 16

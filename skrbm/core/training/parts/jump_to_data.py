@@ -23,7 +23,7 @@ from skrbm.core.training.state import TrainingState, pause, recent_success
 # 100 chains attempt a jump every 4 to 16 updates. If all chains attempt one every 4 to 16 updates,
 # a cluster with 5 % of the rows becomes likelier than the others in 2 of 8 fits with 256 hidden
 # units without pretraining; with two groups, in none.
-N_GROUPS, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 2, 16, 2, 8
+N_GROUPS, ROWS_PER_TRY, MIN_TRY_PAUSE, MAX_TRY_PAUSE = 2, 16, 2, 12
 # Share of accepted and distant proposals for which the pause is `MIN_TRY_PAUSE`, and which is
 # assumed before the first attempt.
 FREQUENT_SHARE = 0.5
@@ -137,7 +137,10 @@ class JumpToData(Part):
             offered.append(memory["modes"].astype(step.machine.dtype))
         rows = np.concatenate(offered)
         # Rare attempts search more often, so that searches do not become rare as well.
-        search_share = self.search_share * max(1.0, _pause(memory) / MIN_TRY_PAUSE)
+        longest = MIN_TRY_PAUSE if "modes" in memory else MAX_TRY_PAUSE
+        acceptance = memory.get("acceptance", FREQUENT_SHARE)
+        wait = pause(acceptance, FREQUENT_SHARE * MIN_TRY_PAUSE, MIN_TRY_PAUSE, longest)
+        search_share = self.search_share * wait / MIN_TRY_PAUSE
         searches = search_share > 0 and rng.random() < search_share
         if searches:
             mixed = mixed_rows(step.machine, rows, self.n_mixed, rng)
@@ -148,8 +151,8 @@ class JumpToData(Part):
         )
         if not searches:
             share = int(np.count_nonzero(has_jumped & is_distant)) / len(has_jumped)
-            memory["acceptance"] = recent_success(memory.get("acceptance", FREQUENT_SHARE), share)
-        memory["next_try"] = state.n_updates + _pause(memory)
+            memory["acceptance"] = recent_success(acceptance, share)
+        memory["next_try"] = state.n_updates + wait
 
     def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
         """Anchors with the lowest free energy, chosen at most once in `CHOICE_PAUSE` updates."""
@@ -158,10 +161,3 @@ class JumpToData(Part):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]
             memory["next_choice"] = step.state.n_updates + CHOICE_PAUSE
         return anchors[memory["offered"]]
-
-
-def _pause(memory: dict[str, Any]) -> int:
-    """Number of updates from an attempt to the next, given the state of the part."""
-    longest = MIN_TRY_PAUSE if "modes" in memory else MAX_TRY_PAUSE
-    share = memory.get("acceptance", FREQUENT_SHARE)
-    return pause(share, FREQUENT_SHARE * MIN_TRY_PAUSE, MIN_TRY_PAUSE, longest)

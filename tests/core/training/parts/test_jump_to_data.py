@@ -63,7 +63,7 @@ def test_jumps_that_are_never_accepted_or_short_become_rare_and_do_not_end(
 ):
     # Slips: a pace that does not follow the acceptance; none at all after the first failures.
     v = np.zeros((20, 4))
-    numbers, _ = tried(machine, v, rng, 500, does_jump, is_distant)
+    numbers, _ = tried(machine, v, rng, 1000, does_jump, is_distant)
     assert set(np.diff(numbers)[-5:]) == {MAX_TRY_PAUSE}
     assert len(numbers) < 100
 
