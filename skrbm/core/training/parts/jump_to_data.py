@@ -136,10 +136,10 @@ class JumpToData(Part):
         if "modes" in memory:
             offered.append(memory["modes"].astype(step.machine.dtype))
         rows = np.concatenate(offered)
-        # Rare attempts search more often, so that searches do not become rare as well.
         longest = MIN_TRY_PAUSE if "modes" in memory else MAX_TRY_PAUSE
         acceptance = memory.get("acceptance", FREQUENT_SHARE)
         wait = pause(acceptance, FREQUENT_SHARE * MIN_TRY_PAUSE, MIN_TRY_PAUSE, longest)
+        # Rare attempts search more often, so that searches do not become rare as well.
         search_share = self.search_share * wait / MIN_TRY_PAUSE
         searches = search_share > 0 and rng.random() < search_share
         if searches:
