@@ -81,7 +81,9 @@ class Penalties(Part):
             gradient["weights"] -= self.l2 * _gauged(machine, machine.weights)
         if self.l1 or self.l1_squared:
             weights = _gauged(machine, machine.weights)
-            slopes = self.l1 + self.l1_squared / len(weights) * np.abs(weights).sum(axis=0)
+            slopes: float | Array = self.l1
+            if self.l1_squared:
+                slopes += self.l1_squared / len(weights) * np.abs(weights).sum(axis=0)
             gradient["weights"] -= _gauged(machine, slopes * np.sign(weights))
 
 
