@@ -264,8 +264,9 @@ def like(values: Any, array: Any) -> Any:
     The values are returned as they are if `array` is not on a device, or if the values are not a
     NumPy array.
     """
-    is_elsewhere = isinstance(values, np.ndarray) and is_array(array)
-    return np.asarray(values, like=array) if is_elsewhere else values
+    if isinstance(array, np.ndarray) or not isinstance(values, np.ndarray):
+        return values
+    return np.asarray(values, like=array) if is_array(array) else values
 
 
 def histogram_range(low: float, high: float) -> tuple[float, float]:

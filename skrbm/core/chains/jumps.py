@@ -93,7 +93,7 @@ def jump(machine: Any, h: Array, v: Any, rng: np.random.Generator) -> tuple[Arra
     log_ratio = _log_ratio(machine, states, log_mean)
     gain = log_ratio[n_chains:] - log_ratio[:n_chains]
     has_jumped = -draw_exponential(n_chains, rng, gain) < gain
-    of_rows = log_shares[like(np.arange(n_chains), rows), rows]
+    of_rows = log_shares[np.arange(n_chains, like=rows), rows]
     is_distant = of_rows - log_mean[:n_chains] < math.log(DISTANT_SHARE)
     return np.where(has_jumped[:, None], proposed, h), has_jumped, is_distant
 
@@ -134,9 +134,9 @@ def mixed_rows(machine: Any, v: Any, n_samples: int, rng: np.random.Generator) -
     A mode without data often has a hidden state that combines the hidden states of modes with data.
     For instance, all hidden units may be active in this mode, while only a few of them are active
     in each mode with data. Each mixture combines the hidden states of a random row and of the row
-    farthest from it. The distance between two rows is the sum of the absolute differences of their
-    hidden states, which are drawn once for each row. The state of every hidden unit is taken from
-    one of the two rows with equal probability.
+    farthest from it. The distance between two rows is the Euclidean distance of their hidden
+    states, which are drawn once for each row. The state of every hidden unit is taken from one of
+    the two rows with equal probability.
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ def _hidden_given_observed(
     log_partition = machine.hidden.log_partition(field).reshape(n_rows, 1, n_anchors)
     field = field.reshape(n_rows, n_anchors, -1)
     chosen = _resample(np.zeros_like(log_partition[:, 0]), 0, n_proposals, rng)
-    row = like(np.arange(n_rows)[:, None], v)
+    row = np.arange(n_rows, like=v)[:, None]
     proposed = machine.hidden.sample(_joined(field[row, chosen]), rng)
     signal = machine.hidden.signal(proposed).reshape(n_rows, n_proposals, -1)
     log_q = log_sum_exp(signal @ np.swapaxes(field, 1, 2) - log_partition, axis=2)
@@ -392,8 +392,8 @@ def _resample(
         log_weights[few] *= TEMPERING_FACTOR
     cumulated = np.cumsum(weights, axis=1, dtype=np.float64)
     n_rows, n_states = weights.shape
-    row = like(np.arange(n_rows)[:, None], weights)
-    targets = like(np.arange(n_draws), weights) + draw_uniform((n_rows, 1), rng, weights)
+    row = np.arange(n_rows, like=weights)[:, None]
+    targets = np.arange(n_draws, like=weights) + draw_uniform((n_rows, 1), rng, weights)
     ends = row + cumulated / cumulated[:, -1:]
     found = np.searchsorted(ends.ravel(), (row + targets / n_draws).ravel(), side="right")
     return np.minimum(found.reshape(n_rows, n_draws) - row * n_states, n_states - 1)
@@ -425,9 +425,8 @@ def _joined(states: Array) -> Array:
 def _distant_pairs(h: Array, n_pairs: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Indices of random rows, and of the rows that are farthest from them."""
     one = like(rng.integers(len(h), size=n_pairs), h)
-    # Pair by pair: an array of all differences would be many times as large as the weights.
-    other = [np.abs(h - h[i]).sum(axis=1).argmax() for i in one]
-    return one, np.stack(other) if n_pairs else one
+    distances = (h**2).sum(axis=1) - 2 * h[one] @ h.T  # squared, up to a constant for each pair
+    return one, distances.argmax(axis=1)
 
 
 def _draw(

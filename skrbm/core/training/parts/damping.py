@@ -10,7 +10,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, like, to_host
+from skrbm.core.numerics import Array, dense, is_array, like, to_host
 from skrbm.core.training.gradient import Samples
 from skrbm.core.training.negative_phase import PERSISTENT_CHAINS, ROW_WEIGHTS
 from skrbm.core.training.part import Part, Step
@@ -80,12 +80,13 @@ def correction(rate: float, weights: Array, gram: Array) -> tuple[Array | None, 
     values, vectors = _leading(covariance, start, total)
     # If more than `N_LANCZOS_STEPS` rows have large gradients of their own, the directions are
     # mixtures of these rows.
-    contributions = np.sort(weight * (gram.diagonal() - 2 * mean + weight @ mean))
+    contributions = weight * (gram.diagonal() - 2 * mean + weight @ mean)
+    contributions.sort()
     contribution = max(total * largest, contributions[-N_LANCZOS_STEPS - 1 :][0])
     threshold = max(total * MIN_LEADING_SHARE, MIN_ROW_SHARES * contribution)
     max_curvature = max(MAX_NEWTON_STEPS / rate, total * max(KEPT_SHARE, largest))
     values[(vectors[weights > 0] ** 2).max(axis=0) > OWN_SHARE] = 0
-    leading = values.max()
+    leading = max(values)
     if not leading > max(threshold, max_curvature):
         return None, False
     removed = 1 - max_curvature / np.maximum(values, max_curvature)
@@ -205,7 +206,7 @@ def _layer_gram(layer: Units, multiple: Any, blocks: tuple[Any, ...]) -> Array:
     Each signal is multiplied by the square root of its factor in the metric of the layer.
     """
     signal = np.concatenate([dense(layer.signal(block)) for block in blocks])
-    if np.ndim(multiple) or multiple != 1:
+    if is_array(multiple) or multiple != 1:
         signal *= np.sqrt(multiple)
     return signal @ signal.T
 

@@ -156,7 +156,7 @@ class JumpToData(Part):
 
     def _lowest_anchors(self, step: Step, memory: dict[str, Any]) -> Array:
         """Anchors with the lowest free energy, chosen at most once in `CHOICE_PAUSE` updates."""
-        anchors = memory["anchors"].astype(step.machine.dtype, copy=False)
+        anchors = memory["anchors"].astype(step.machine.weights.dtype, copy=False)
         if step.state.n_updates >= memory.get("next_choice", 0):
             memory["offered"] = np.argsort(step.machine.free_energy(anchors))[:N_OFFERED_ROWS]
             memory["next_choice"] = step.state.n_updates + CHOICE_PAUSE
