@@ -503,13 +503,16 @@ def test_arrays_of_other_hidden_units_are_named():
             rbm.transform(X)
 
 
-@pytest.mark.parametrize("scale", [1e-25, 1e25])
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1e-25, "float32"), (1e25, "float32"), (1e160, "float64")]
+)
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])
-def test_statistics_beyond_single_precision_are_refused(scale, method):
-    """Catches a start of infinite or vanished variance, blamed on the learning rate."""
-    X = (scale * np.random.default_rng(0).normal(size=(20, 3))).astype(np.float32)
+def test_statistics_beyond_a_precision_are_refused(scale, dtype, method):
+    """Catches a start of infinite or vanished variance, blamed on the learning rate, and warnings
+    of overflows before the error."""
+    X = (scale * np.random.default_rng(0).normal(size=(20, 3))).astype(dtype)
     rbm = GaussianBernoulliRBM(2)
-    with pytest.raises(ValueError, match=r"beyond the range of float32.*Rescale X"):
+    with pytest.raises(ValueError, match=rf"beyond the range of {dtype}.*Rescale X"):
         getattr(rbm, method)(X)
     assert vars(rbm) == vars(GaussianBernoulliRBM(2))
 

@@ -470,11 +470,13 @@ def test_learned_variances_do_not_collapse():
     np.testing.assert_allclose(rbm.partial_fit(X).noise_variance_, 1e-5, rtol=0.01)
 
 
+@pytest.mark.parametrize("unit", [1.0, 2.0**-260])
 @pytest.mark.parametrize("parameterization", oracles.GAUSSIAN_ENERGIES)
-def test_gaussian_learning_does_not_depend_on_the_units_of_measurement(parameterization):
-    """Catches steps that are too long for small features and too short for large ones."""
+def test_gaussian_learning_does_not_depend_on_the_units_of_measurement(parameterization, unit):
+    """Catches steps that are too long for small features and too short for large ones, and squares
+    of slopes that overflow."""
     X = draw(parameterization, 200)
-    scale = np.array([2.0**-20, 1, 2.0**10, 2.0**-3])
+    scale = unit * np.array([2.0**-20, 1, 2.0**10, 2.0**-3])
     one, other = (
         new(parameterization, n_iter=3, random_state=0).fit(data) for data in (X, X * scale)
     )

@@ -396,3 +396,11 @@ def test_one_row_of_almost_all_the_weight(kind):
     weights[0] = 1e18
     rbm = new(kind, n_iter=1, random_state=0).fit(draw(kind), sample_weight=weights)
     assert np.isfinite(rbm.components_).all()
+
+
+def test_batches_of_negligible_weight_train_nothing():
+    # Slip: a mean with weights that are all rounded to zero, and advice about the learning rate.
+    X = np.random.default_rng(0).random((30, 4)) < 0.5
+    weights = np.r_[1e300, np.full(29, 1e-300)]
+    rbm = BernoulliRBM(2, batch_size=10, n_iter=2, random_state=0).fit(X, sample_weight=weights)
+    assert np.isfinite(rbm.components_).all()

@@ -139,7 +139,8 @@ class Trainer:
         positive, negative, state.particles = self.phases(plain, v, state.particles, buffers, rng)
         if sample_weight is not None:
             rate *= float(sample_weight.mean())
-            shares = (sample_weight / sample_weight.sum()).astype(v.dtype)
+            total = sample_weight.sum() or 1.0  # all may be too small for their type
+            shares = (sample_weight / total).astype(v.dtype)
             positive = positive.weighted(shares)
             if self.phases.starts_at_data:
                 negative = negative.weighted(shares)

@@ -176,6 +176,8 @@ def _new(
     is_reported = np.isnan(statistics[1]) & rbm._row_format.has_tables
     statistics = model.fill_unobserved_means(statistics)
     n_samples, mean, variance = statistics
+    if not np.isfinite(variance).all():
+        raise _out_of_range(np.float64, "a variance would be infinite.")
     is_varying = (variance > 0) | (n_samples == 1)
     constant = rbm._row_format.constant_features(rbm, is_varying | is_reported)
     if constant:
@@ -256,10 +258,14 @@ def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
             if name in places:
                 places[name][2](array)
     except ValueError as error:
-        raise ValueError(
-            f"The statistics of X are beyond the range of {dtype}: {error} Rescale X, for "
-            f"example with sklearn.preprocessing.StandardScaler."
-        ) from error
+        raise _out_of_range(dtype, error) from error
+
+
+def _out_of_range(dtype: Any, reason: Any) -> ValueError:
+    return ValueError(
+        f"The statistics of X are beyond the range of {np.dtype(dtype)}: {reason} Rescale X, for "
+        f"example with sklearn.preprocessing.StandardScaler."
+    )
 
 
 def _with_clusters(

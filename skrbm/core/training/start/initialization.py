@@ -104,7 +104,9 @@ def initial_machine(
     slope = visible.affine_signal[1]
     visible_variance = column_variances(visible)
     widest = max((metric * slope * visible_variance).max(), MIN_VARIANCE)
-    largest = max(metric @ (slope**2 * variance), widest * (hidden_metric @ hidden_variance), 1.0)
+    # Products of order one: squares of slopes may overflow.
+    given = (metric * slope) @ (slope * variance)
+    largest = max(given, widest * (hidden_metric @ hidden_variance), 1.0)
     weights = rng.standard_normal(shape)
     weights *= INITIAL_FIELD * np.sqrt(metric / largest)[:, None]
     weights *= np.sqrt(hidden_metric)

@@ -96,7 +96,8 @@ def _block_statistics(v: Array, weight: Array) -> tuple[Any, ...]:
         share = 1 / np.maximum(total, np.finfo(np.float64).tiny)
         mean = share * (weight @ deviation)
     deviation -= mean
-    np.square(deviation, out=deviation)
+    with np.errstate(over="ignore"):  # refused by `start_fit`
+        np.square(deviation, out=deviation)
     if has_missing:
         deviation[is_missing] = 0
     return total, mean, share * (weight @ deviation), low, high
