@@ -115,7 +115,7 @@ class BaseRBM(
         lower than that of independent features.
         This pretraining is used with every `algorithm`, but not with fixed variances or in
         `RBMClassifier`. For tables, it is used only if all columns are binary, or if all are
-        numeric and `numeric_scale` is not "mixture".
+        numeric without point masses and `numeric_scale` is not "mixture".
     n_gibbs_steps : int
         Number of Gibbs steps per update (k in CD-k and PCD-k). It has no effect with "exact".
     n_particles : int or None
@@ -262,9 +262,7 @@ class BaseRBM(
         - "n_iter": number of the epoch, counted as in `n_iter_`.
         - "pseudo_likelihood": estimate of the mean log pseudo-likelihood of the training rows, in
           nats. For discrete features, the same subset of the rows and features is used after every
-          epoch. The estimate is NaN if a real-valued feature needs too many quadrature nodes, or if
-          the range of its conditional distribution is unknown. Ranges are unknown only in a
-          `TabularRBM` with `numeric_scale="mixture"` and hidden units other than "binary".
+          epoch. The estimate is NaN if a real-valued feature needs too many quadrature nodes.
         - "learning_rate": learning rate of the last update.
         - "mean_activation": mean of the hidden units given at most 100 training rows, averaged over
           units and rows.

@@ -23,7 +23,9 @@ from skrbm import (
     effective_couplings,
     to_bernoulli,
 )
-from skrbm.core.units import HIDDEN_TYPES, UnknownRangeError
+from skrbm.core.likelihood.pseudo import pseudo_likelihood
+from skrbm.core.numerics import apart_from, dense
+from skrbm.core.units import HIDDEN_TYPES
 
 FITS = {
     "bernoulli-drelu": (BernoulliRBM, "drelu"),
@@ -393,14 +395,38 @@ def test_a_factor_model_is_recovered():
     assert learned > best - 0.15 * (best - independent)
 
 
-def test_pseudo_likelihoods_of_mixtures_are_refused_by_name():
-    # Slip: the range of a convex energy, which a second mode lies outside of; advice about the data.
+@pytest.mark.parametrize("numeric_scale", ["normal", "mixture"])
+@pytest.mark.parametrize("hidden_units", ["gaussian", "relu", "drelu"])
+def test_pseudo_likelihood_of_atoms_and_modes_is_that_of_a_fine_grid(hidden_units, numeric_scale):
+    # Slips: a refusal, since the energy is not convex; the range of the widest component or of the
+    # nearest one, which a second mode lies outside of; atoms without a mass.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3)) + 5 * rng.integers(2, size=(60, 1))
+    X[:, 0] = np.where(rng.random(60) < 0.4, 0, np.exp(X[:, 0]))
     rbm = TabularRBM(
-        2, hidden_units="gaussian", numeric_scale="mixture", n_iter=2, random_state=0
+        2, hidden_units=hidden_units, numeric_scale=numeric_scale, n_iter=5, random_state=0
     ).fit(X)
-    assert np.isfinite(rbm.log_likelihood(X, rbm.log_partition("ais", n_temperatures=100))).all()
-    message = r"A real-valued unit .* and Gaussian hidden units .* hidden units with two states\.$"
-    with pytest.raises(UnknownRangeError, match=message):
+    assert np.isfinite(rbm.history_["pseudo_likelihood"]).all()
+    machine = rbm._model.machine()
+    v, grid = dense(rbm._model.check_X(X))[:8], np.linspace(-40, 40, 160_001)
+    expected = np.zeros(len(v))
+    for unit in range(3):
+        atoms = machine.visible.unit_atoms(unit)
+        values = np.concatenate([atoms, apart_from(atoms, grid)])
+        log_measure = np.where(np.arange(len(values)) < len(atoms), 0, np.log(grid[1] - grid[0]))
+        for row, states in enumerate(v):
+            rows = np.repeat(states[None], len(values), axis=0)
+            rows[:, machine.visible.unit_columns(unit)] = values[:, None]
+            log_sum = logsumexp(log_measure - machine.free_energy(rows))
+            expected[row] -= machine.free_energy(states[None])[0] + log_sum
+    actual = pseudo_likelihood(machine, v)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-8)
+
+
+def test_scores_of_rows_too_far_for_a_quadrature_are_refused():
+    # Slip: the number of a row taken for that of a unit, which raises an IndexError.
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    rbm = GaussianBernoulliRBM(2, hidden_units="relu", n_iter=1, random_state=0).fit(X)
+    X[3] = 1e6
+    with pytest.raises(ValueError, match="unit of standard deviation"):
         rbm.score_samples(X)

@@ -386,11 +386,12 @@ def test_gap_of_tempered_chains_is_that_at_temperature_one():
 
 def test_early_stopping_without_scores_is_warned_of():
     """Slip: a fit that ends after ten epochs, because NaN never exceeds the best score."""
-    X = np.exp(np.random.default_rng(0).normal(size=(60, 2)))
-    X[:20, 0] = 0  # an atom; its pseudo-likelihood is unknown with real-valued hidden units
-    options = {"numeric_scale": "mixture", "hidden_units": "gaussian", "n_iter": 2}
-    with pytest.warns(ConvergenceWarning, match=r"score for early_stopping .* is NaN"):
-        TabularRBM(3, early_stopping=True, random_state=0, **options).fit(X)
+    options = {"early_stopping": True, "warm_start": True, "learning_rate": 0, "n_iter": 2}
+    rbm = assigned(random_machine("cho")[0], random_state=0, **options)
+    rbm.components_ = np.full((3, 4), 1e6)  # too large for a quadrature
+    is_bad = pytest.warns(ConvergenceWarning, match="worse than a model of independent features")
+    with is_bad, pytest.warns(ConvergenceWarning, match=r"score for early_stopping .* is NaN"):
+        rbm.fit(draw("cho", 60))
 
 
 def test_early_stopping_keeps_the_best_of_an_earlier_fit(kind):

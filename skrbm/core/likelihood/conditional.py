@@ -9,12 +9,11 @@ from scipy.special import softmax
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, apart_from, log_sum_exp
-from skrbm.core.units import QuadratureError, Units, UnknownRangeError
+from skrbm.core.units import QuadratureError, Units
 
 # Range of a quadrature if hidden units are unbounded: decrease of the log-density, in nats, from
 # the current state to the ends, and margin of the hidden units' field, in standard deviations.
 QUADRATURE_DEPTH, FIELD_MARGIN = 37.0, 8.0
-CURVATURE_ROUNDING = 1e-3  # tolerance of curvature times largest variance <= 1 for convex energies
 
 
 def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
@@ -35,8 +34,9 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     given the visible states is at most :math:`q_i`.
 
     The range of the states of unit i ends where the log-density of this normal distribution is
-    `QUADRATURE_DEPTH` nats lower than at :math:`v_i`. For a visible unit with two bounds, the range
-    ends at the bounds. If the state changes by :math:`\delta`, the expectation of the field changes
+    `QUADRATURE_DEPTH` nats lower than at :math:`v_i`. The density of a unit with several components
+    is a sum of densities, one for each component; the range contains the ranges of all of them. For
+    a visible unit with two bounds, the range ends at the bounds. If the state changes by :math:`\delta`, the expectation of the field changes
     by at most :math:`\sigma_i q_i |\delta|`. This gives a range of the expectation, which is
     extended by `FIELD_MARGIN` times :math:`\sqrt{q_i}` on both sides.
 
@@ -60,9 +60,7 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
         If the precision of a bounding normal distribution is not positive, since the weights are
         too large.
     UnknownRangeError
-        If a hidden unit lacks a bound, and the energy of a visible unit with a finite
-        `tail_curvature` is not known to be convex: its `largest_variance` exceeds the inverse of
-        the curvature by a fraction of `CURVATURE_ROUNDING` or more.
+        If a hidden unit lacks a bound, and `Units.log_concave_parts` of the visible layer raises it.
     """
     visible, hidden = machine.visible, machine.hidden
     low, high = hidden.field_bounds(machine.weights)
@@ -72,25 +70,19 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     spread = machine.weights**2 @ signal_variance
     field, slope = machine.visible_field(machine.mean_hidden(v)), visible.affine_signal[1]
     down, up = (bound - v for bound in visible.column_bounds)
-    (real,) = np.isfinite(visible.tail_curvature).nonzero()
-    tail_curvature = visible.tail_curvature[real]
-    if not (tail_curvature * visible.largest_variance[real] < 1 + CURVATURE_ROUNDING).all():
-        raise UnknownRangeError(
-            f"A real-valued unit given the others has no known range: its energy is not convex, "
-            f"and {hidden.type_name} hidden units have no bounds. Use log-likelihoods or free "
-            f"energies, or hidden units with two states."
-        )
-    scaled = slope[real, None] * machine.weights[real]  # before squares, which may overflow
-    curvature = tail_curvature - scaled**2 @ signal_variance
-    if not (curvature > 0).all():
-        raise QuadratureError(
-            f"A real-valued unit given the others expected an energy whose curvature exceeds the "
-            f"reduction by {hidden.type_name} hidden units, got a difference of "
-            f"{curvature.min():.3g}."
-        )
-    shift = tail_curvature * (visible.mean(field) - v)[:, real] / curvature
-    half_range = np.sqrt(shift**2 + 2 * QUADRATURE_DEPTH / curvature)
-    down[:, real], up[:, real] = shift - half_range, shift + half_range
+    for real, curvature, mean in visible.log_concave_parts(field):
+        scaled = slope[real, None] * machine.weights[real]  # before squares, which may overflow
+        reduced = curvature - (scaled**2 @ signal_variance)[:, None]
+        if not (reduced > 0).all():
+            raise QuadratureError(
+                f"A real-valued unit given the others expected an energy whose curvature exceeds "
+                f"the reduction by {hidden.type_name} hidden units, got a difference of "
+                f"{reduced.min():.3g}."
+            )
+        shift = curvature / reduced * (mean - v[:, real, None])
+        half_range = np.sqrt(shift**2 + 2 * QUADRATURE_DEPTH / reduced)
+        down[:, real] = (shift - half_range).min(axis=2)
+        up[:, real] = (shift + half_range).max(axis=2)
     margin = FIELD_MARGIN * np.sqrt(spread)
     return field + slope * spread * down - margin, field + slope * spread * up + margin
 

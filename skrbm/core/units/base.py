@@ -11,7 +11,15 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 
 from skrbm.core.numerics import Array, is_on_host, last_rows, like
-from skrbm.core.units.support import UNKNOWN, ColumnStatistics, Metric, QuadratureError, Support
+from skrbm.core.units.support import (
+    CURVATURE_ROUNDING,
+    UNKNOWN,
+    ColumnStatistics,
+    Metric,
+    QuadratureError,
+    Support,
+    UnknownRangeError,
+)
 
 Outs = tuple[Array | None, Array | None]
 
@@ -388,6 +396,45 @@ class Units(ABC):
         """Upper bound on the variance of each column, for every field; infinite if unknown."""
         low, high = self.column_bounds
         return ((high - low) / 2) ** 2
+
+    def log_concave_parts(self, field: Array) -> Iterator[tuple[Array, Array, Array]]:
+        r"""Yield columns without two bounds, with a decomposition of their densities.
+
+        Given the field, the density of a state of such a column is a sum of log-concave functions,
+        except for atoms. The logarithm of each function has its second derivative bounded from
+        above by a negative constant. For a unit with a convex energy, the density is the only
+        function.
+
+        Parameters
+        ----------
+        field : ndarray of shape (n_samples, n_columns)
+            Fields of the other layer.
+
+        Yields
+        ------
+        columns : ndarray of int of shape (n_real,)
+            Indices of columns.
+        curvature : ndarray of shape (n_real, n_parts)
+            Smallest second derivatives of the negative logarithms of the functions.
+        mean : ndarray of shape (n_samples, n_real, n_parts)
+            Means of the distributions that are proportional to the functions.
+
+        Raises
+        ------
+        UnknownRangeError
+            If an energy is not known to be convex: its `largest_variance` exceeds the inverse of
+            its `tail_curvature` by a fraction of `CURVATURE_ROUNDING` or more.
+        """
+        (real,) = np.isfinite(self.tail_curvature).nonzero()
+        curvature = self.tail_curvature[real]
+        if not (curvature * self.largest_variance[real] < 1 + CURVATURE_ROUNDING).all():
+            raise UnknownRangeError(
+                f"The range of a unit given units without bounds is unknown: the energy of "
+                f"{self.type_name} units is not convex. Use log-likelihoods or free energies, or "
+                f"hidden units with two states."
+            )
+        if len(real):
+            yield real, curvature[:, None], self.mean(field)[:, real, None]
 
     @property
     def column_bounds(self) -> tuple[Array, Array]:

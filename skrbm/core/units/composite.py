@@ -126,6 +126,11 @@ class Composite(WideUnits):
     def largest_variance(self) -> Array:
         return self._join([part.largest_variance for part in self.parts])
 
+    def log_concave_parts(self, field: Array) -> Iterator[tuple[Array, Array, Array]]:
+        for (part, part_field), own in zip(self._split(field), self._columns, strict=True):
+            for columns, *arrays in part.log_concave_parts(part_field):
+                yield own.start + columns, *arrays
+
     @property
     def n_columns(self) -> int:
         return sum(part.n_columns for part in self.parts)

@@ -244,6 +244,7 @@ class Gaussian(Units):
         deviation = np.sqrt(self._variance)
         first = self.mean(low) - QUADRATURE_MARGIN * deviation
         last = self.mean(high) + QUADRATURE_MARGIN * deviation
+        deviation = np.broadcast_to(deviation, first.shape)
         rounding = np.spacing(np.maximum(np.abs(first), np.abs(last)).astype(states.dtype))
         steps = QUADRATURE_STEP * deviation / rounding
         finest = np.argmin(steps)

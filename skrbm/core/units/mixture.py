@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self, final
 
@@ -147,6 +148,14 @@ class Mixture(Units):
         is_normal = (self.spread > 0) & np.isfinite(self.log_weight)
         np.divide(1, self.spread, out=precision, where=is_normal)
         return precision.min(axis=-1) + self._tilt
+
+    def log_concave_parts(self, field: Array) -> Iterator[tuple[Array, Array, Array]]:
+        _, mean, variance = self._components(self._coefficient(field))
+        # Copies of the widest component replace atoms, whose curvature would be infinite.
+        widest = self.spread.argmax(axis=-1)[:, None]
+        numbers = np.where(self.spread > 0, np.arange(self.spread.shape[-1]), widest)
+        curvature = 1 / np.take_along_axis(variance, numbers, axis=-1)
+        yield np.arange(len(numbers)), curvature, np.take_along_axis(mean, numbers[None], axis=-1)
 
     def unit_atoms(self, index: int) -> Array:
         return self.center[index][self._is_atom[index]]

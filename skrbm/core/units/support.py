@@ -24,6 +24,7 @@ SMALLEST_SHARE, LARGEST_SHARE = 1e-4, 10.0
 # three factors of twelve columns lose a nat in the default number of epochs. What is lost without
 # shorter steps: benchmarks/results/leave_one_out.json.
 MAX_RELAXATION = 100.0
+CURVATURE_ROUNDING = 1e-3  # tolerance of curvature times largest variance <= 1 for convex energies
 
 
 class QuadratureError(ValueError):

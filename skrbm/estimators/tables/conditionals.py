@@ -137,8 +137,7 @@ class ConditionalMixin(ModelMixin):
         ValueError
             If `X` is invalid, if the column does not exist, if it is binary or categorical, or if
             the quadrature fails. It fails, for example, if the weights of "gaussian" hidden units
-            are too large. With `numeric_scale="mixture"`, it can also fail if the hidden units are
-            not "binary".
+            are too large.
         """
         table = table_of(self)
         number = table.number_of(column)

@@ -30,9 +30,12 @@ from skrbm.core.units import (
     Bernoulli,
     Categorical,
     Composite,
+    DReLU,
     Interval,
     LinearUnits,
     QuadratureError,
+    StandardGaussian,
+    UnknownRangeError,
 )
 
 WHOLE = [
@@ -157,6 +160,18 @@ def test_units_without_a_quadrature_are_refused_by_name(rng):
     ):
         with pytest.raises(QuadratureError, match="Unintegrated units have no quadrature"):
             question()
+    assert np.isnan(monitor(machine, v))
+
+
+def test_units_of_unknown_range_are_refused(rng):
+    # Slip: the range of a convex energy, which a second mode lies outside of.
+    two_modes = DReLU(np.zeros(2), np.full(2, -5.0), np.zeros(2))
+    hidden = StandardGaussian(np.zeros(1))
+    machine = Machine(two_modes, hidden, np.full((2, 1), 0.1))
+    v = two_modes.sample(np.zeros((3, 2)), rng)
+    message = "energy of DReLU units is not convex.* hidden units with two states"
+    with pytest.raises(UnknownRangeError, match=message):
+        pseudo.pseudo_likelihood(machine, v)
     assert np.isnan(monitor(machine, v))
 
 
