@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -232,7 +231,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         if has_missing.any() and not accepts:
             rbm._model.check_X(X)  # refuses missing values
         if self._is_pseudo:
-            scores = copy(rbm).set_params(missing="marginalize")._scores_of_rows(rows)
+            scores = rbm._scores_of_rows(rows, None if rows.is_complete else rows.observed_units)
         else:
             scores = -self._energies(rows)
         return scores - self._log_rows * (rows.n_nearest + rows.n_unknown)

@@ -45,13 +45,16 @@ def test_threshold_leaves_a_share_of_the_rows_out(contamination):
 
 @pytest.mark.parametrize("rbm", [new("cho", random_state=0), TabularRBM(3, random_state=0)])
 def test_a_frozen_estimator_is_not_trained_again(rbm):
-    """Slips: an argument y that a frozen estimator expects, a parameter set on it."""
+    """Slips: an argument y that a frozen estimator expects, a parameter set on it in `fit` or in a
+    score."""
     X = draw("cho")
     rbm = clone(rbm).fit(X)
     detector = RBMOutlierDetector(FrozenEstimator(rbm)).fit(X)
     expected = RBMOutlierDetector(clone(rbm)).fit(X)  # the same seed
     np.testing.assert_array_equal(detector.score_samples(X), -rbm.free_energy(X))
     assert detector.offset_ == expected.offset_
+    detector = RBMOutlierDetector(FrozenEstimator(rbm), criterion="pseudo_likelihood").fit(X)
+    np.testing.assert_array_equal(detector.score_samples(X), rbm.score_samples(X))
 
 
 def test_rows_that_are_all_alike_have_no_outliers():

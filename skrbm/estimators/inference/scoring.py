@@ -72,15 +72,16 @@ class LikelihoodMixin(ModelMixin):
         Raises
         ------
         ValueError
-            If `X` is invalid, if a result is not finite, or if a feature given the others has no
-            known range, as with `numeric_scale="mixture"` and hidden units that are not binary; use
-            `log_likelihood` for such models.
+            If `X` is invalid, if a result is not finite, or if the density of a feature given the
+            others cannot be integrated, for example because the weights of "gaussian" hidden units
+            are too large.
         """
-        return self._scores_of_rows(self._model.check_X(X, missing=True))
+        X = self._model.check_X(X, missing=True)
+        return self._scores_of_rows(X, observed_units(self, X))
 
-    def _scores_of_rows(self, X: Any) -> Array:
-        """Log pseudo-likelihoods of checked rows."""
-        model, is_observed = self._model, observed_units(self, X)
+    def _scores_of_rows(self, X: Any, is_observed: Array | None) -> Array:
+        """Log pseudo-likelihoods of checked rows, given the mask of their observed units."""
+        model = self._model
 
         def scores(v: Any, rows: Any) -> Array:
             counted = None if is_observed is None else is_observed[rows]
