@@ -129,7 +129,7 @@ class SamplingMixin(ModelMixin):
             If `init` is invalid, if `n_samples` is not the number of rows of `init`, or if
             `temperature` is not positive and finite. A temperature other than 1 is also refused if
             the hidden units are not "binary", or if there are numeric columns with
-            `numeric_scale="mixture"`, or with two to five values and "normal".
+            `numeric_scale="mixture"`, or with point masses and "normal".
 
         Warns
         -----
@@ -340,8 +340,9 @@ class SamplingMixin(ModelMixin):
         is_observed, v = self._row_format.observed_units(self, X, mask), dense(X)
         model: Any = self._model
         draws = ConditionalDraws(model, v, is_observed, model.inference_rng(random_state))
-        known = np.where(draws.is_held, v, np.nan)
-        check_domain(known, model.rbm._visible_type, self, allow_nan=True)
+        if not self._row_format.has_tables:  # their values are categories and numbers
+            known = np.where(draws.is_held, v, np.nan)
+            check_domain(known, model.rbm._visible_type, self, allow_nan=True)
         if method == "mean":
             copies: Iterable[Array] = [draws.average(n_gibbs_steps, n_chains)]
         else:

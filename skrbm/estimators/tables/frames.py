@@ -135,6 +135,10 @@ def factorized(column: Any) -> tuple[Array, list[Any]]:
     if _library_of(column) == "pandas":
         codes, values = column.factorize()
         return codes, values.tolist()
+    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
+        values, codes = np.unique(column, return_inverse=True)
+        is_known = ~np.isnan(values)
+        return np.where(is_known[codes], codes, MISSING), values[is_known].tolist()
     numbers: dict[Any, int] = {}
     codes = [
         MISSING if is_missing(x) else numbers.setdefault(x, len(numbers)) for x in cells_of(column)
@@ -237,7 +241,9 @@ def numbers_of(column: Any) -> Array:
     if is_array:
         return np.asarray(column.astype(dtype))
     if _library_of(column) == "polars":
-        return np.array([np.nan if x is None else x for x in column.to_list()], dtype)
+        import polars as pl
+
+        return np.array(column.cast(pl.Float64).to_numpy(), dtype)
     return np.array(column.to_numpy(dtype=dtype, na_value=np.nan), dtype)
 
 
@@ -250,8 +256,15 @@ def rounded(values: Array, dtype: str) -> Array:
         limits: Any = WIDE_LIMITS.get(plain) or np.iinfo(plain)
     except (TypeError, ValueError):
         return values
-    whole = [min(max(int(x), limits.min), limits.max) for x in np.rint(values).tolist()]
-    return np.array(whole, limits.dtype)  # no float equals the largest 64-bit integer
+    whole = np.rint(values)
+    if limits.dtype is object:  # integers of Python
+        clipped = [min(max(int(x), limits.min), limits.max) for x in whole.tolist()]
+        return np.array(clipped, object)
+    with np.errstate(invalid="ignore"):
+        integers = whole.astype(limits.dtype)
+    # Not numpy.clip: no float equals the largest 64-bit integer.
+    integers[whole >= limits.max], integers[whole <= limits.min] = limits.max, limits.min
+    return integers
 
 
 def written(
