@@ -199,8 +199,9 @@ class RBMClassifier(
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data in the format of the estimator, without missing values and unknown
-            categories, for any `missing` and `handle_unknown` of the estimator. Impute them first,
-            for example by `RBMImputer` in a Pipeline.
+            categories, for any `missing` of the estimator. Impute them first, for example by
+            `RBMImputer` in a Pipeline. With `handle_unknown="nearest"` of a `TabularRBM`, an
+            unknown number counts as the nearest category.
         y : array-like of shape (n_samples,)
             Labels of the rows. Rows without a label have the value `unlabeled`.
         sample_weight : array-like of shape (n_samples,), default=None

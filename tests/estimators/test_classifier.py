@@ -539,6 +539,7 @@ def test_stream_has_to_know_its_classes():
         classifier.sample(2, y=7)
     with pytest.raises(ValueError, match=r"one label or n_samples=3 labels, got shape \(2,\)"):
         classifier.sample(3, y=[0, 1])
+    assert classifier.sample(y=[3, 1], n_gibbs_steps=1)[1].tolist() == [3, 1]
 
 
 @pytest.mark.parametrize(

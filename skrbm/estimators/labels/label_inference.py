@@ -46,6 +46,12 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         -------
         y : ndarray of shape (n_samples,)
             Predicted labels.
+
+        Raises
+        ------
+        ValueError
+            If `X` is invalid, has missing values or, unless `handle_unknown` of a `TabularRBM` is
+            "nearest", unknown categories.
         """
         log_joint = self._answer(Labels.log_joint, X)
         return self.classes_[log_joint.argmax(axis=1)]
@@ -62,6 +68,12 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
             Probabilities of the classes, in the order of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If `X` is invalid, has missing values or, unless `handle_unknown` of a `TabularRBM` is
+            "nearest", unknown categories.
         """
         return self._answer(Labels.probabilities, X)
 
@@ -77,6 +89,12 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         -------
         log_probabilities : ndarray of shape (n_samples, n_classes)
             Log-probabilities in nats, in the order of `classes_`.
+
+        Raises
+        ------
+        ValueError
+            If `X` is invalid, has missing values or, unless `handle_unknown` of a `TabularRBM` is
+            "nearest", unknown categories.
         """
         return self._answer(Labels.log_probabilities, X)
 
@@ -93,18 +111,24 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         H : ndarray of shape (n_samples, n_components)
             Means of the hidden units given the features and the label, averaged over the labels
             with the class probabilities as weights.
+
+        Raises
+        ------
+        ValueError
+            If `X` is invalid, has missing values or, unless `handle_unknown` of a `TabularRBM` is
+            "nearest", unknown categories.
         """
         return self._answer(Labels.mean_hidden, X)
 
     @checked_arguments(
-        n_samples=COUNT,
+        n_samples=[*COUNT, None],
         y=["array-like", str, Real, np.generic, date, timedelta, None],
         n_gibbs_steps=COUNT,
         random_state=RANDOM_STATE,
     )
     def sample(
         self,
-        n_samples: int = 1,
+        n_samples: int | None = None,
         y: Any = None,
         *,
         n_gibbs_steps: int = 1000,
@@ -114,8 +138,9 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
 
         Parameters
         ----------
-        n_samples : int, default=1
-            Number of samples, each from an independent chain.
+        n_samples : int, default=None
+            Number of samples, each from an independent chain. If None, one sample is drawn, or one
+            for each label of an array `y`.
         y : label or array-like of shape (n_samples,), default=None
             Labels to condition on: one label for all samples, or one label per sample. If None,
             labels are drawn as well.
@@ -149,6 +174,8 @@ class LabelInferenceMixin(TransformerMixin):  # the base class wraps `transform`
         """
         check_is_fitted(self)
         rbm = self.estimator_
+        if n_samples is None:
+            n_samples = max(1, np.size(y))
         rng = rbm._model.inference_rng(random_state)
         machine = LabelModel(self).machine()
         n_features = machine.visible.n_columns - len(self.classes_)

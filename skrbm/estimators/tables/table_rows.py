@@ -57,12 +57,15 @@ class TableRows(RowFormat):
         may_be_missing = not finite or (missing and rbm.missing == "marginalize")
         if not (may_be_missing or rows.is_complete):
             units = np.flatnonzero(~rows.observed_units.all(axis=0))
+            others = ", as does RBMOutlierDetector(criterion='pseudo_likelihood')"
+            if rbm.missing != "marginalize":
+                others = " if missing='marginalize'"
             raise ValueError(
                 f"Input X contains NaN, None or an unknown category in columns "
                 f"{[table.names[table.order[i]] for i in units[:10]]}, but {type(rbm).__name__} "
                 f"needs complete rows here. Impute them first, with impute or with RBMImputer in a "
-                f"Pipeline. score_samples and log_likelihood accept incomplete rows, as does "
-                f"RBMOutlierDetector(criterion='pseudo_likelihood')."
+                f"Pipeline. fit, transform, score_samples and log_likelihood accept incomplete "
+                f"rows{others}."
             )
         return rows
 
