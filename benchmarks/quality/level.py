@@ -28,7 +28,7 @@ RUNS = {
     },
     "minutes30": {
         "n_components": 500,
-        "n_iter": 310,
+        "n_iter": 270,
         "learning_rate": 0.3,
         "n_particles": 500,
         "l1": 4e-5,
