@@ -116,14 +116,14 @@ def passages():
             "docs/guide/tables.md",
             f"{before} {ours:.3f}{unit}, and that of miceforest {peer:.3f}",
         )
-    for table, before, peer in (
-        ("penguins", "On penguins, the rate is", "miceforest"),
-        ("saratoga", "on saratoga, it is", "random forests"),
-        ("sacramento", "on sacramento, it is", "miceforest"),
-        ("hawks", "on hawks, it is", "miceforest"),
+    for table, peer, passage in (
+        ("saratoga", "random forests", "saratoga ({:.3f}, {} {:.3f})"),
+        ("sacramento", "miceforest", "sacramento ({:.3f}, {} {:.3f})"),
+        ("penguins", "miceforest", "On penguins, the rate is {:.3f}, and that of {} {:.3f}"),
+        ("hawks", "miceforest", "on hawks, it is {:.3f}, and that of {} {:.3f}"),
     ):
         ours, other = rate[table]["skrbm"], rate[table][peer]
-        yield "docs/guide/tables.md", f"{before} {ours:.3f}, and that of {peer} {other:.3f}"
+        yield "docs/guide/tables.md", passage.format(ours, peer, other)
     for name, before in (("skrbm", "`TabularRBM` contain"), ("miceforest", "miceforest")):
         shares = [own[name] for own in coverage.values()]
         ends = f"between {min(shares) * 100:.0f} % and {max(shares) * 100:.0f} %"
