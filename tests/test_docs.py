@@ -135,6 +135,9 @@ def passages():
     shares = [own["skrbm"]["coverage"] for own in results("tables")["imputation"].values()]
     ends = f"{min(shares) * 100:.0f} to {max(shares) * 100:.0f} % of the removed numbers"
     yield "docs/guide/alternatives.md", f"contain {ends}"
+    times = [own["skrbm"]["seconds"] for own in results("tables")["imputation"].values()]
+    ends = f"take {min(times):.0f} to {max(times):.0f} s (`benchmarks/quality/tables.py`)"
+    yield "docs/guide/cost.md", ends
     speed = updates(10, "scikit-learn / plain")
     single, double = (1 / speed[f"64 x 64, {dtype}"] for dtype in ("float32", "float64"))
     yield "MIGRATING.md", f"takes {single:.1f} times as long as in scikit-learn in single precision"

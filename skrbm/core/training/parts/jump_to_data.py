@@ -30,10 +30,10 @@ FREQUENT_SHARE = 0.5
 # Share of the attempts that search for modes without data if pauses are shortest, and numbers of
 # mixtures and extrapolations: with more, jumps to data become rare. In 11 of 896 fits of 2,000 rows
 # without mixtures, six rare rows are likelier than more than a tenth of the others; with mixtures,
-# in 1 of 1,272. Without extrapolations, 6 of 16 fits of breast cancer with 256 hidden units keep up
-# to 23 nats in modes without data; with them, none (benchmarks/results/phantom_modes.json). After
+# in 1 of 1,272. Without extrapolations, 8 of 16 fits of breast cancer with 256 hidden units keep up
+# to 20 nats in modes without data; with them, none (benchmarks/results/phantom_modes.json). After
 # ten epochs, 3 of 16 fits of wine keep more than two nats there, up to 11; with the modes near the
-# extrapolations, 2 up to 4.
+# extrapolations, 1 of 80, 4.
 SEARCH_SHARE, N_MIXED_ROWS, N_EXTRAPOLATED_ROWS = 0.05, 8, 8
 # Largest number of anchors, and largest number of anchors that an attempt uses. Without anchors,
 # the log-likelihood of binary rows with six rare ones in 2,000 is lower by up to 59 nats
