@@ -34,11 +34,12 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     given the visible states is at most :math:`q_i`.
 
     The range of the states of unit i ends where the log-density of this normal distribution is
-    `QUADRATURE_DEPTH` nats lower than at :math:`v_i`. The density of a unit with several components
-    is a sum of densities, one for each component; the range contains the ranges of all of them. For
-    a visible unit with two bounds, the range ends at the bounds. If the state changes by :math:`\delta`, the expectation of the field changes
-    by at most :math:`\sigma_i q_i |\delta|`. This gives a range of the expectation, which is
-    extended by `FIELD_MARGIN` times :math:`\sqrt{q_i}` on both sides.
+    `QUADRATURE_DEPTH` nats lower than at :math:`v_i`. If the density is a sum of several log-concave
+    functions (see `Units.log_concave_parts`), the range contains those of all functions. For a
+    visible unit with two bounds, the range ends at the bounds. If the state changes by
+    :math:`\delta`, the expectation of the field changes by at most :math:`\sigma_i q_i |\delta|`.
+    This gives a range of the expectation, which is extended by `FIELD_MARGIN` times
+    :math:`\sqrt{q_i}` on both sides.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def _block_statistics(v: Array, weight: Array) -> tuple[Any, ...]:
         share = 1 / np.maximum(total, np.finfo(np.float64).tiny)
         mean = share * (weight @ deviation)
     deviation -= mean
-    with np.errstate(over="ignore"):  # refused by `start_fit`
+    with np.errstate(over="ignore"):  # an infinite variance is the result
         np.square(deviation, out=deviation)
     if has_missing:
         deviation[is_missing] = 0
