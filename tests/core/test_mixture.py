@@ -5,15 +5,17 @@ import pytest
 from core.models import assert_mean
 from core.test_units import expectation
 from scipy.integrate import quad
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
+from scipy.stats import norm
 
 from skrbm.core.chains.gibbs import gibbs
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.likelihood.annealing import annealed_log_partition
 from skrbm.core.likelihood.conditional import conditional_distribution
 from skrbm.core.likelihood.exact import log_partition
+from skrbm.core.likelihood.pseudo import pseudo_likelihood
 from skrbm.core.machine import Machine
-from skrbm.core.units import Bernoulli, Mixture
+from skrbm.core.units import Bernoulli, Mixture, StandardGaussian
 
 ATOM = 0.37
 N_CHAINS = 4000
@@ -75,3 +77,17 @@ def test_density_and_atom_have_a_probability_of_one(refinement, machine):
     is_atom = values[:, 0, 0] == ATOM
     np.testing.assert_allclose(share[is_atom].sum(), likelihood(ATOM) / total, rtol=1e-8)
     np.testing.assert_allclose(share.sum(), 1, rtol=1e-12)
+
+
+def test_range_of_a_unit_contains_those_of_all_its_components():
+    # Slips: the range of the first, the widest or the nearest component alone.
+    center, spread, strength = np.array([-1.0, 1.0]), np.array([0.04, 0.03]), 20.0
+    shrinkage = 1 - strength * spread  # of the precisions, by the hidden unit
+    evidence = strength * center**2 / shrinkage / 2 - np.log(shrinkage) / 2
+    zero = np.zeros(1)
+    visible = Mixture(zero, zero, log_softmax(-evidence)[None], center[None], spread[None])
+    machine = Machine(visible, StandardGaussian(zero), np.full((1, 1), np.sqrt(strength)))
+    law = norm(center / shrinkage, np.sqrt(spread / shrinkage))  # both are equally probable
+    v = np.array([[-5.0], [0.0], [2.4], [4.0]])
+    expected = logsumexp(law.logpdf(v), axis=1) - np.log(2)
+    np.testing.assert_allclose(pseudo_likelihood(machine, v), expected, rtol=0, atol=1e-9)

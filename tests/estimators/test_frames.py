@@ -11,6 +11,7 @@ from estimators.test_tabular import MIXED_KINDS, fitted, mixed
 from sklearn.base import clone
 
 from skrbm import RBMImputer, TabularRBM, effective_couplings
+from skrbm.estimators.tables.frames import rounded
 
 IS_MISSING = np.random.default_rng(0).random(mixed().shape) < 0.2
 NULLABLE = {"port": "category", "age": "Int64", "alone": "boolean", "share": "Float64"}
@@ -662,3 +663,11 @@ def test_categories_may_be_decimals(library):
     rbm = TabularRBM(2, kinds={"price": "categorical"}, n_iter=1, random_state=0).fit(X)
     assert [str(x) for x in rbm.categories_[0]] == ["1.50", "2.25"]
     assert list(rbm.impute(X)["price"]) == prices
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "Int64", "uint64", "int64[pyarrow]"])
+def test_rounded_numbers_stay_within_their_type(dtype):
+    # Slips: an overflow to the other end, the largest 64-bit integer by way of a float.
+    limits = np.iinfo(dtype.lower().removesuffix("[pyarrow]"))
+    numbers = rounded(np.array([-1e30, 2.5, 1e30]), dtype)
+    assert numbers.tolist() == [limits.min, 2, limits.max]

@@ -9,7 +9,7 @@ from scipy.special import softmax
 
 from skrbm.core.machine import Machine
 from skrbm.core.numerics import Array, apart_from, log_sum_exp
-from skrbm.core.units import QuadratureError, Units
+from skrbm.core.units import QuadratureError, Units, UnknownRangeError
 
 # Range of a quadrature if hidden units are unbounded: decrease of the log-density, in nats, from
 # the current state to the ends, and margin of the hidden units' field, in standard deviations.
@@ -61,7 +61,8 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
         If the precision of a bounding normal distribution is not positive, since the weights are
         too large.
     UnknownRangeError
-        If a hidden unit lacks a bound, and `Units.log_concave_parts` of the visible layer raises it.
+        If a hidden unit lacks a bound, and the energy of a visible unit that lacks one is not known
+        to be convex (see `Units.log_concave_parts`).
     """
     visible, hidden = machine.visible, machine.hidden
     low, high = hidden.field_bounds(machine.weights)
@@ -72,6 +73,12 @@ def field_ranges(machine: Machine, v: Array) -> tuple[Array, Array]:
     field, slope = machine.visible_field(machine.mean_hidden(v)), visible.affine_signal[1]
     down, up = (bound - v for bound in visible.column_bounds)
     for real, curvature, mean in visible.log_concave_parts(field):
+        if np.isnan(curvature).any():
+            raise UnknownRangeError(
+                f"A real-valued unit given the others has no known range: its energy is not convex, "
+                f"and {hidden.type_name} hidden units have no bounds. Use log-likelihoods or free "
+                f"energies, or hidden units with two states."
+            )
         scaled = slope[real, None] * machine.weights[real]  # before squares, which may overflow
         reduced = curvature - (scaled**2 @ signal_variance)[:, None]
         if not (reduced > 0).all():

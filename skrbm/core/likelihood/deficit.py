@@ -15,7 +15,7 @@ from skrbm.core.numerics import Array, dense, every_kth_row
 from skrbm.core.units import Units
 
 N_DEFICIT_ROWS = 100  # largest number of rows of the data, and of chains
-# Of the rows of the data from which proposals are drawn.
+# Largest number of elements, and smallest number, of the rows of data that proposals are drawn from.
 MAX_PROPOSED_ELEMENTS, MIN_ROWS = 3 * 2**15, 3
 # Widths of the kernels that are tried, in standard deviations of the columns.
 KERNEL_WIDTHS = np.geomspace(0.01, 1, 9)

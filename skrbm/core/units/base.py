@@ -18,7 +18,6 @@ from skrbm.core.units.support import (
     Metric,
     QuadratureError,
     Support,
-    UnknownRangeError,
 )
 
 Outs = tuple[Array | None, Array | None]
@@ -415,26 +414,19 @@ class Units(ABC):
         columns : ndarray of int of shape (n_real,)
             Indices of columns.
         curvature : ndarray of shape (n_real, n_parts)
-            Smallest second derivatives of the negative logarithms of the functions.
+            Smallest second derivatives of the negative logarithms of the functions. They are NaN if
+            the energy is not known to be convex: `largest_variance` exceeds the inverse of
+            `tail_curvature` by a fraction of `CURVATURE_ROUNDING` or more.
         mean : ndarray of shape (n_samples, n_real, n_parts)
             Means of the distributions that are proportional to the functions.
-
-        Raises
-        ------
-        UnknownRangeError
-            If an energy is not known to be convex: its `largest_variance` exceeds the inverse of
-            its `tail_curvature` by a fraction of `CURVATURE_ROUNDING` or more.
         """
-        (real,) = np.isfinite(self.tail_curvature).nonzero()
-        curvature = self.tail_curvature[real]
-        if not (curvature * self.largest_variance[real] < 1 + CURVATURE_ROUNDING).all():
-            raise UnknownRangeError(
-                f"The range of a unit given units without bounds is unknown: the energy of "
-                f"{self.type_name} units is not convex. Use log-likelihoods or free energies, or "
-                f"hidden units with two states."
-            )
+        curvature = self.tail_curvature
+        (real,) = np.isfinite(curvature).nonzero()
         if len(real):
-            yield real, curvature[:, None], self.mean(field)[:, real, None]
+            curvature = curvature[real]
+            is_convex = curvature * self.largest_variance[real] < 1 + CURVATURE_ROUNDING
+            known = np.where(is_convex, curvature, np.nan)
+            yield real, known[:, None], self.mean(field)[:, real, None]
 
     @property
     def column_bounds(self) -> tuple[Array, Array]:

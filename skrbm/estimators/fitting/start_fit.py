@@ -262,6 +262,7 @@ def _check_range(model: Model, machine: Machine, dtype: Any) -> None:
 
 
 def _out_of_range(dtype: Any, reason: Any) -> ValueError:
+    """Error about statistics from which no finite machine follows in a data type."""
     return ValueError(
         f"The statistics of X are beyond the range of {np.dtype(dtype)}: {reason} Rescale X, for "
         f"example with sklearn.preprocessing.StandardScaler."

@@ -24,6 +24,7 @@ from skrbm.estimators.input.validation import (
     RANDOM_STATE,
     check_domain,
     checked_arguments,
+    compared_domain,
     public_methods_of,
 )
 
@@ -340,9 +341,9 @@ class SamplingMixin(ModelMixin):
         is_observed, v = self._row_format.observed_units(self, X, mask), dense(X)
         model: Any = self._model
         draws = ConditionalDraws(model, v, is_observed, model.inference_rng(random_state))
-        if not self._row_format.has_tables:  # their values are categories and numbers
-            known = np.where(draws.is_held, v, np.nan)
-            check_domain(known, model.rbm._visible_type, self, allow_nan=True)
+        units = model.rbm._visible_type
+        if compared_domain(units, self) is not None:  # saves a copy of all rows if not
+            check_domain(np.where(draws.is_held, v, np.nan), units, self, allow_nan=True)
         if method == "mean":
             copies: Iterable[Array] = [draws.average(n_gibbs_steps, n_chains)]
         else:

@@ -169,7 +169,7 @@ def test_units_of_unknown_range_are_refused(rng):
     hidden = StandardGaussian(np.zeros(1))
     machine = Machine(two_modes, hidden, np.full((2, 1), 0.1))
     v = two_modes.sample(np.zeros((3, 2)), rng)
-    message = "energy of DReLU units is not convex.* hidden units with two states"
+    message = r"A real-valued unit .* and Gaussian hidden units .* hidden units with two states\.$"
     with pytest.raises(UnknownRangeError, match=message):
         pseudo.pseudo_likelihood(machine, v)
     assert np.isnan(monitor(machine, v))
