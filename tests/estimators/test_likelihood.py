@@ -238,6 +238,7 @@ def test_scorer_is_the_mean_likelihood_also_behind_a_pipeline(kind):
     pipeline = make_pipeline(FunctionTransformer(np.negative), rbm)
     np.testing.assert_allclose(log_likelihood_scorer(pipeline, -v), expected)
     np.testing.assert_allclose(log_likelihood_scorer(make_pipeline(rbm), v), expected)
+    np.testing.assert_allclose(log_likelihood_scorer(make_pipeline(pipeline), -v), expected)
     weights = np.arange(len(v))
     weighted = np.average(oracles.log_likelihood(p, v), weights=weights)
     np.testing.assert_allclose(log_likelihood_scorer(rbm, v, sample_weight=weights), weighted)

@@ -468,7 +468,7 @@ def log_likelihood_scorer(
     >>> search.fit(X).best_params_
     {'n_iter': 100}
     """
-    if isinstance(estimator, Pipeline):
+    while isinstance(estimator, Pipeline):
         if len(estimator) > 1:
             X = estimator[:-1].transform(X)
         estimator = estimator[-1]
