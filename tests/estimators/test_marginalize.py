@@ -499,6 +499,32 @@ def test_a_call_that_fails_keeps_the_columns_that_it_would_have_started(factor):
     assert learned_bits(rbm) == before
 
 
+@pytest.mark.filterwarnings("ignore:Features .* are constant", "ignore:Numeric columns")
+@pytest.mark.parametrize("estimator", [GaussianBernoulliRBM, TabularRBM])
+@pytest.mark.parametrize("unknown", [[0], [0, 1], [0, 1, 2, 3]])
+def test_columns_that_are_no_longer_observed_change_no_statistics(estimator, unknown):
+    """Slip: the redundancy of columns without values in a call, which made all parameters NaN."""
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    rbm = estimator(2, missing="marginalize", random_state=0).partial_fit(X)
+    redundancy = rbm._data["redundancy"]
+    X[:, unknown] = np.nan
+    X[0, 0] = np.nan
+    rbm.partial_fit(X)
+    assert np.isfinite(rbm.components_).all()
+    np.testing.assert_allclose(rbm._data["redundancy"], redundancy, atol=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:Features .* are constant", "ignore:Numeric columns")
+@pytest.mark.parametrize("estimator", [GaussianBernoulliRBM, TabularRBM])
+def test_columns_that_only_odd_rows_have_are_learned(estimator):
+    """No row with a value of them is among every kth row. Slip: all parameters are NaN."""
+    X = np.random.default_rng(0).normal(size=(2000, 6))
+    X[::2, :4], X[:, 5] = np.nan, 3
+    rbm = estimator(2, n_iter=1, missing="marginalize", random_state=0).fit(X)
+    np.testing.assert_allclose(rbm._data["redundancy"], 1, atol=0.1)
+    assert np.isfinite(rbm.components_).all()
+
+
 def test_streams_go_on_after_arrays_of_another_width():
     """Slip: the kurtosis of other columns, where a column has no value to merge with it."""
     X = np.random.default_rng(0).normal(size=(60, 4))

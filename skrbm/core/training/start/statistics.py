@@ -241,10 +241,12 @@ def column_redundancy(
     weight = np.ones(v.shape[0]) if sample_weight is None else sample_weight
     rows, weight = dense(every_kth_row(v, n_rows)), every_kth_row(weight, n_rows)
     weight = weight / weight.sum()
-    scaled = (rows - mean) / np.sqrt(np.where(variance > 0, variance, np.inf))
+    varies = variance > 0
+    scaled = (rows - mean) / np.sqrt(np.where(varies, variance, np.inf))
     is_observed = ~np.isnan(scaled)
     observed = weight @ is_observed
-    inverse = (variance > 0) / np.maximum(observed, np.finfo(np.float64).tiny)
+    # zero, without NaN from products with infinities, for columns that are unknown in these rows
+    inverse = np.divide(1.0, observed, out=np.zeros_like(observed), where=varies & (observed > 0))
     scaled = np.where(is_observed, scaled, 0) * inverse
     weighted = scaled * weight[:, np.newaxis]
     squares = (weighted * (scaled @ scaled.T @ weighted)).sum(axis=0)

@@ -155,6 +155,18 @@ def test_redundancy_counts_the_columns_that_determine_each_other(scale, missing,
     np.testing.assert_allclose(redundancy, [1, 2, 2, 4, 4, 4, 4, 1], rtol=0.35)
 
 
+def test_columns_without_values_in_the_rows_do_not_change_the_redundancy_of_others(rng):
+    # Slip: divided by the number of their values, at least the smallest positive number.
+    v = rng.standard_normal((300, 4))
+    v[:, 1] = v[:, 0]
+    mean, variance = np.tile(column_statistics(v), 2)
+    alone = column_redundancy(v, mean[:4], variance[:4])
+    unknown = np.full_like(v, np.nan)
+    for rows, expected in ((v, [*alone, 1, 1, 1, 1]), (unknown, np.ones(8))):
+        redundancy = column_redundancy(np.hstack([rows, unknown]), mean, variance)
+        np.testing.assert_allclose(redundancy, expected, rtol=1e-12)
+
+
 def test_mean_redundancy_of_few_rows_is_that_of_all_rows(rng):
     # Slips: chance left in, which is four for six rows of 25 columns; bounds for each set of rows.
     v = rng.standard_normal((3000, 25))
