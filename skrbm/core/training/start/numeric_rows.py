@@ -39,7 +39,7 @@ class NumericRows:
     sample_weight : ndarray of shape (n_samples,) or None
         Weights of the rows. If None, all rows have equal weights.
     columns : ndarray of int of shape (n_columns,)
-        Indices of the numeric columns.
+        Indices of the numeric columns to search.
     scaled : ndarray of shape (n_samples, n_columns)
         Deviations of these columns from their means, divided by their standard deviations.
     covariance : ndarray of shape (n_columns, n_columns)
@@ -66,16 +66,18 @@ class NumericRows:
     ) -> Self | None:
         """Scale the `factor_columns` of rows.
 
-        The parameters are those of the class. The result is None if there are no such columns, if an
-        element of their covariance matrix is not finite, or if the variance of a column in the rows
-        is less than `MIN_SPREAD` times its variance in the data.
+        The parameters are those of the class. A column is left out if its variance in the rows is
+        less than `MIN_SPREAD` times its variance in the data. The result is None if fewer than two
+        columns are left, or if an element of their covariance matrix is not finite.
         """
         columns = factor_columns(layer_of(variance), variance, len(rows))
         if not len(columns):
             return None
         scaled = (rows[:, columns] - mean[columns]) / np.sqrt(variance[columns])
         covariance = np.cov(scaled, rowvar=False, bias=True, aweights=sample_weight)
-        if not (np.isfinite(covariance).all() and covariance.diagonal().min() >= MIN_SPREAD):
+        kept = np.flatnonzero(~(covariance.diagonal() < MIN_SPREAD))
+        columns, scaled, covariance = columns[kept], scaled[:, kept], covariance[np.ix_(kept, kept)]
+        if not (len(kept) > 1 and np.isfinite(covariance).all()):
             return None
         return cls(layer_of, rows, mean, variance, sample_weight, columns, scaled, covariance)
 

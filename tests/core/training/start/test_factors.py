@@ -119,16 +119,26 @@ def test_no_factors_of_fixed_variances(rng):
     assert found("krizhevsky", correlated(rng), 50, learn_variance=False) is None
 
 
-def test_no_factors_of_rows_that_vary_less_than_the_data(rng):
+@pytest.mark.parametrize("columns", [[3], range(1, 8)])
+def test_columns_that_vary_less_in_the_rows_than_in_the_data_have_no_factors(columns, rng):
     """The rows that are looked at miss rare values, which would have no noise then."""
     X = correlated(rng)
     mean, variance = X.mean(axis=0), X.var(axis=0)
-    variance[3] *= 3
+    variance[columns] *= 3
 
     def layer(within):
         return layer_of("krizhevsky", mean, within)
 
-    assert searched(factor_machine, layer, Bernoulli, X, mean, variance, 50) is None
+    result = searched(factor_machine, layer, Bernoulli, X, mean, variance, 50)
+    if len(columns) == 7:  # one column has no factors
+        assert result is None
+        return
+    machine, gain = result
+    assert not machine.weights[columns].any()
+    assert np.delete(machine.weights, columns, axis=0).any(axis=1).all()
+    np.testing.assert_allclose(machine.visible.largest_variance[columns], variance[columns])
+    _, others = found("krizhevsky", np.delete(X, columns, axis=1), 50)
+    assert gain == pytest.approx(others, rel=1e-6)
 
 
 def test_a_constant_column_and_copies_of_another(rng):
