@@ -26,7 +26,7 @@ from skrbm.estimators.input.validation import (
     warn_user,
 )
 from skrbm.estimators.parameters import with_constructor
-from skrbm.estimators.tables.frames import in_library, is_missing
+from skrbm.estimators.tables.frames import container_of, in_library, is_missing
 from skrbm.estimators.tables.table_rows import checked_table
 
 
@@ -221,7 +221,8 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = self._check_X(X, reset=False)
         if self._takes_tables:  # scikit-learn would give all columns of another library one type
             library = _get_output_config("transform", self)["dense"]
-            return in_library(self._impute(X), library)
+            index = X.index if container_of(X) == "pandas" else None
+            return in_library(self._impute(X), library, index)
         empty, kept = self._is_empty, ~self._is_empty
         if empty.any() and not self.keep_empty_features:
             warn_user(

@@ -106,6 +106,25 @@ def test_set_output_in_the_other_library_keeps_the_types_of_columns(library):
         assert str(filled[name].dtype).lower().startswith(dtype)
 
 
+@pytest.mark.parametrize(
+    ("cells", "dtype"),
+    [([1, 2.5, None, 3], "Float64"), (["a", 1, None, "b"], "String"), ([1, 2, None, 2**70], "")],
+)
+def test_set_output_converts_columns_of_several_types(cells, dtype):
+    """Slip: an error of the other library after the fit."""
+    X = pd.DataFrame({"x": np.arange(100) ** 0.5, "cell": pd.Series(cells * 25, dtype=object)})
+    rbm = TabularRBM(2, kinds={"cell": "categorical"}, n_iter=1, random_state=0)
+    step = RBMImputer(rbm, n_gibbs_steps=2, n_chains=1)
+    if dtype:
+        filled = step.set_output(transform="polars").fit_transform(X)
+        assert str(filled["cell"].dtype) == dtype
+    else:
+        X = pl.DataFrame({"x": X["x"].to_list(), "cell": pl.Series(cells * 25, dtype=pl.Int128)})
+        filled = step.set_output(transform="pandas").fit_transform(X)
+    known = [type(filled["cell"][0])(x) for x in cells if x is not None]
+    assert [filled["cell"][i] for i in (0, 1, 3)] == known
+
+
 def test_filled_rows_keep_their_labels():
     """Those of a subset in another order. Slip: index = None in decode. Drawn rows have none to keep."""
     X = nullable().set_index(pd.Index(np.arange(200) + 7, name="passenger"))
@@ -118,6 +137,7 @@ def test_filled_rows_keep_their_labels():
         *rbm.impute(part, n_imputations=2, **size),
         rbm.inpaint(mixed().iloc[:3].set_index(part.index), np.arange(5) > 2, **size),
         step.transform(part),
+        clone(step).set_output(transform="pandas").fit(in_polars(X, pl.String)).transform(part),
     ):
         pd.testing.assert_index_equal(table.index, part.index)
     pd.testing.assert_index_equal(rbm.sample(3).index, pd.RangeIndex(3))
@@ -295,6 +315,11 @@ def test_values_that_cannot_be_hashed_are_refused_by_name():
     for cells, kinds in (([["S"]] * 4, "auto"), (["S"] * 4, {"port": ("categorical", [["S"]])})):
         with pytest.raises(TypeError, match=r"Column 'port' expected .* hashable .*'list'"):
             TabularRBM(2, kinds=kinds).fit(pd.DataFrame({"port": cells}))
+    X = pd.DataFrame({"port": ["S", "C"] * 5}, dtype=object)
+    rbm = TabularRBM(2, n_iter=1).fit(X)
+    X.at[0, "port"] = ["S"]
+    with pytest.raises(TypeError, match=r"Column 'port' expected .* hashable .*'list'"):
+        rbm.transform(X)
 
 
 def test_integers_beyond_double_precision_are_refused_by_name():
@@ -631,6 +656,21 @@ def test_integers_of_sparse_columns_are_rounded():
     )
     np.testing.assert_array_equal(one["count"], np.asarray(two["count"]))
     assert two["count"].dtype == other["count"].dtype
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [("f8", 0.0), ("f8", np.nan), ("f4", np.float32(1)), (int, 1), (bool, True), (bool, False)],
+)
+def test_sparse_columns_of_every_fill_value_are_drawn(dtype):
+    """Slips: a fill value that pandas cannot read in the name of a type; a True that is no text."""
+    X = pd.DataFrame({"bit": np.arange(60) % 3 == 0, "y": np.arange(60) ** 0.5})
+    X["bit"] = X["bit"].astype(dtype[0]).astype(pd.SparseDtype(*dtype))
+    rbm = TabularRBM(2, n_iter=2, random_state=0).fit(X)
+    drawn = rbm.sample(200, 5, random_state=0)
+    assert drawn["bit"].dtype == X["bit"].dtype
+    assert 0.1 < np.asarray(drawn["bit"]).mean() < 0.6
+    pd.testing.assert_frame_equal(rbm.fit(drawn).sample(3).dtypes.to_frame(), X.dtypes.to_frame())
 
 
 @pytest.mark.parametrize("bound", [0.1, -0.1])

@@ -25,6 +25,7 @@ from skrbm.estimators.tables.frames import (
     comparable,
     container_of,
     dtype_name,
+    explain_unhashable,
     factorized,
     is_missing,
     precision_of,
@@ -385,7 +386,8 @@ class Table:
         third result, of shape (2, n_samples), contains the masks of these numbers and of unknown
         categories.
         """
-        codes, values = factorized(column)
+        with explain_unhashable(self.names[j]):
+            codes, values = factorized(column)
         categories = self.categories[j].tolist()
         # The last entries are those of `MISSING`.
         found = np.array([*self._found(j, dtype_name(column), values), MISSING])

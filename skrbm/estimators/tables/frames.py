@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
@@ -88,6 +89,8 @@ def dtype_name(column: Any) -> str:
         return f"{type(dtype).__name__} {getattr(dtype, 'time_unit', '')}".rstrip()
     if library == "numpy":
         return dtype.str
+    if hasattr(dtype, "fill_value"):  # without the type that NumPy 2 writes before a number
+        return f"Sparse[{dtype.subtype}, {dtype.fill_value}]"
     return "ordered category" if getattr(dtype, "ordered", False) else str(dtype)
 
 
@@ -119,6 +122,18 @@ def declared_categories(column: Any) -> list[Any] | None:
     """Categories that the data type of a column declares, or None if it declares none."""
     has_categories = type(column.dtype).__name__ in ("CategoricalDtype", "Enum")
     return column.dtype.categories.to_list() if has_categories else None
+
+
+@contextmanager
+def explain_unhashable(name: Any) -> Iterator[None]:
+    """Explain the errors of `factorized` and of sets about values of a named column."""
+    try:
+        yield
+    except TypeError as error:
+        raise TypeError(
+            f"Column {name!r} expected to have text, numbers or other hashable values, got "
+            f"{error}. Convert the values, for example by str."
+        ) from error
 
 
 def factorized(column: Any) -> tuple[Array, list[Any]]:
@@ -330,26 +345,29 @@ def written(
     return table
 
 
-def in_library(table: Any, library: str) -> Any:
+def in_library(table: Any, library: str, index: Any = None) -> Any:
     """Convert a data frame to one of "pandas" or "polars", column by column.
 
-    Arrays, and frames of this library, are returned unchanged, as are all tables for "default".
+    Arrays, and frames of this library, are returned unchanged, as are all tables for "default". A
+    converted frame of pandas has the given index.
     """
     if library == "default" or container_of(table) in ("array", library):
         return table
     columns = {}
     for name, column in zip(column_names(table), columns_of(table), strict=True):
-        array = column.to_numpy()
+        needs_objects = dtype_name(column).lower() in WIDE_LIMITS
+        array = cells_of(column) if needs_objects else column.to_numpy()
         if array.dtype == object or getattr(column.dtype, "time_zone", None):
             array = [None if is_missing(x) else x for x in cells_of(column)]
         columns[str(name) if library == "polars" else name] = array
     if library == "polars":
         import polars as pl
 
-        return pl.DataFrame(columns)
+        return pl.DataFrame(columns, strict=False)  # converts values of several types
     import pandas as pd
 
-    return pd.DataFrame(columns)
+    table = pd.DataFrame(columns)
+    return table if index is None else table.set_axis(index)
 
 
 def _converted(
@@ -385,7 +403,13 @@ def _series(values: Array, categories: Array | None, dtype: str) -> Any:
             raise ValueError("other categories")
         is_ordered = dtype.startswith("ordered")
         return pd.Series(pd.Categorical(values, categories=categories, ordered=is_ordered))
-    return pd.Series(values, dtype=dtype)
+    sparse = re.fullmatch(r"Sparse\[(\w+), (.+)\]", dtype)
+    if sparse is None:
+        return pd.Series(values, dtype=dtype)
+    # pandas itself reads no fill value but the default of the type
+    kind, fill = np.dtype(sparse[1]), sparse[2]
+    fill_value = fill == "True" if kind == bool else kind.type(fill).item()
+    return pd.Series(values, dtype=pd.SparseDtype(kind, fill_value))
 
 
 def _polars_series(values: Array, categories: Array | None, dtype: str) -> Any:

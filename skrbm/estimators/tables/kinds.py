@@ -17,6 +17,7 @@ from skrbm.estimators.tables.frames import (
     columns_of,
     comparable,
     declared_categories,
+    explain_unhashable,
     factorized,
     has_times,
     is_missing,
@@ -334,17 +335,12 @@ def _discrete(name: Any, column: Any, kind: str, options: list[Any]) -> ColumnKi
             f"Categories of column {name!r} expected to be a list, got {declared!r}. Pass all "
             f"categories, as in kinds={{{name!r}: ({kind!r}, ['a', 'b'])}}."
         )
-    try:
+    with explain_unhashable(name):
         codes, values = factorized(column)
         listed = values
         if declared is not None:
             listed = [without_numpy_times(x) for x in declared if not is_missing(x)]
         frozenset(listed)
-    except TypeError as error:
-        raise TypeError(
-            f"Column {name!r} expected to have text, numbers or other hashable values, got "
-            f"{error}. Convert the values, for example by str."
-        ) from error
     is_empty = bool((codes < 0).all())
     # The order of a set differs between processes.
     categories = (
