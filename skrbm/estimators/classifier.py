@@ -337,7 +337,7 @@ class RBMClassifier(
         Raises
         ------
         ValueError
-            If no row has a label.
+            If no row has a label, or if the labels have several types.
         """
         check_is_fitted(self)
         check_library(self, X)
@@ -352,7 +352,9 @@ class RBMClassifier(
         X, _, y = present_rows(X, is_labelled, y)
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)[is_labelled]
-        return float(super().score(X, _plain(y), sample_weight))
+        y = _plain(y)
+        _distinct(y, "y")  # explains labels that cannot be compared
+        return float(super().score(X, y, sample_weight))
 
     def _new_estimator(self) -> Any:
         """Estimator to train: an unfitted clone or, for a warm start, a copy of the fitted one.

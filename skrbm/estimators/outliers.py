@@ -71,7 +71,7 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         the score by :math:`\log(n + 1)`, where n is the number of training rows. With
         ``handle_unknown="nearest"``, such a number counts as the nearest category, and any other
         such value is left out of the score. With "missing", all of them are left out, and only the
-        pseudo-likelihood accepts them.
+        pseudo-likelihood accepts them. A column without any observed value in `fit` does not count.
 
     Attributes
     ----------
@@ -277,7 +277,8 @@ def _default(X: Any, sample_weight: Array | None) -> Any:
     if issparse(X):
         return BernoulliRBM(random_state=0)
     values = np.asarray(X)
-    if values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all():
+    is_bits = values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all()
+    if values.ndim != 2 or is_bits:  # the fit refuses other dimensions
         return BernoulliRBM(random_state=0)
     few = columns_of_few_values(as_table(X), _n_rows(X, sample_weight))
     return TabularRBM(

@@ -81,7 +81,7 @@ class TabularRBM(ConditionalMixin, BaseRBM):
         training and in `impute`, which replaces them, a warning is issued. With "nearest", unknown
         numbers are replaced by the nearest category if all categories are numbers; other unknown
         categories are treated as with "missing". With "error", unknown categories raise a
-        ValueError.
+        ValueError. Columns that had no observed value are ignored.
     learning_rate : float
         Initial learning rate, which `learning_rate_schedule` may decrease. Numeric columns need not
         be standardized, because they are scaled internally. With "sgd", the steps of categorical

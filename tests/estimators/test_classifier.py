@@ -513,9 +513,11 @@ def test_every_missing_value_marks_rows_without_a_label(mark, dtype):
 def test_labels_of_several_types_are_refused_by_name(labels):
     """Slip: the TypeError of the sort, which names neither y nor the cure."""
     y = np.array(labels * 2, dtype=object)
-    for fit in (RBMClassifier().fit, partial(RBMClassifier().partial_fit, classes=["a", "b"])):
+    fitted = RBMClassifier(new("bernoulli", **FAST)).fit(np.eye(4), ["a", "b"] * 2)
+    partial_fit = partial(RBMClassifier().partial_fit, classes=["a", "b"])
+    for method in (RBMClassifier().fit, partial_fit, fitted.score):
         with pytest.raises(ValueError, match=r"y expected labels of one type.*unlabeled=np\.nan"):
-            fit(np.eye(4), y)
+            method(np.eye(4), y)
     with pytest.raises(ValueError, match="classes expected labels of one type"):
         RBMClassifier().partial_fit(np.eye(4), ["a", "b"] * 2, classes=y[:2])
 

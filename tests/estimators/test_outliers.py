@@ -334,3 +334,11 @@ def test_close_scores_of_many_rows_are_no_ties(is_weighted):
     assert 0.0995 < share <= 0.1
     tied = np.repeat(np.float32([1, 2, 3]), [50, 100, 850])  # equal rows are alike
     assert (tied < _quantile(tied, None, 0.1)).sum() == 50
+
+
+@pytest.mark.parametrize("container", [np.asarray, list, pd.Series])
+@pytest.mark.parametrize("values", [np.arange(20.0), np.arange(20) % 2])
+def test_rows_of_one_dimension_are_refused(container, values):
+    """Slip: the values of missing columns counted, an IndexError."""
+    with pytest.raises(ValueError, match=r"Expected (2D array|a 2-dimensional container)"):
+        RBMOutlierDetector().fit(container(values))
