@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import (
     BaseEstimator,
     ClassifierMixin,
@@ -41,13 +42,16 @@ from skrbm.estimators.input.validation import (
 from skrbm.estimators.labels.label_inference import LabelInferenceMixin, label_numbers
 from skrbm.estimators.labels.label_problem import NO_LABEL, LabelProblem
 from skrbm.estimators.parameters import with_constructor
-from skrbm.estimators.tables.frames import as_table, cells_of, comparable, is_missing
+from skrbm.estimators.tables.frames import as_table, cells_of, comparable, has_only, is_missing
 from skrbm.estimators.tables.kinds import are_numbers
+from skrbm.estimators.tabular_rbm import TabularRBM
 
 
-def default_estimator() -> BernoulliRBM:
-    """Create the default `estimator` of a classifier."""
-    return BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
+def default_estimator(X: Any = None) -> BaseRBM:
+    """Create the default `estimator` of a classifier for rows `X`; for None, that of bits."""
+    are_means = issparse(X) or has_only(to_numpy(X), lambda x: (x >= 0) & (x <= 1))
+    kind: type[BaseRBM] = BernoulliRBM if are_means else TabularRBM
+    return kind(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
 
 
 def _plain(labels: Array) -> Array:
@@ -101,7 +105,9 @@ class RBMClassifier(
         `BernoulliRBM`, `SpinRBM`, `GaussianBernoulliRBM` or `TabularRBM` to clone and train. The
         negative log-loss is the score for its `early_stopping` and its "adaptive"
         `learning_rate_schedule`. If None, the estimator is
-        ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)``. The
+        ``BernoulliRBM(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)`` for
+        sparse matrices and for numbers between 0 and 1, and a `TabularRBM` with the same parameters
+        for all other tables; in a stream, the first call of `partial_fit` decides. The
         discriminative term needs a larger learning rate than the likelihood: with "sgd", 2 to 5
         instead of 0.4. If the features determine the label only in part, the default often
         overfits; an estimator with ``early_stopping=True`` does not.
@@ -242,7 +248,7 @@ class RBMClassifier(
             table are not known from an earlier call, also if a column has no observed value or
             seems to consist of identifiers.
         """
-        rbm = self._new_estimator()
+        rbm = self._new_estimator(X)
         task = FitTask(self, X, y, rbm.n_iter, sample_weight)
         fit_estimator(self, self._problem(rbm, X, y, sample_weight, is_planned=True), task)
         return self
@@ -312,7 +318,7 @@ class RBMClassifier(
                 "classes expected to be all labels in the first call to partial_fit, got None. "
                 "Pass classes=numpy.unique(y) of the labels of all calls."
             )
-        rbm = copy(self.estimator_) if resumes else self._new_estimator()
+        rbm = copy(self.estimator_) if resumes else self._new_estimator(X)
         problem = self._problem(rbm, X, y, sample_weight, is_planned=False, classes=classes)
         fit_estimator(self, problem)
         return self
@@ -356,12 +362,12 @@ class RBMClassifier(
         _distinct(y, "y")  # explains labels that cannot be compared
         return float(super().score(X, y, sample_weight))
 
-    def _new_estimator(self) -> Any:
+    def _new_estimator(self, X: Any) -> Any:
         """Estimator to train: an unfitted clone or, for a warm start, a copy of the fitted one.
 
         A warm start needs a fitted estimator of the same class, whose arrays have the same meaning.
         """
-        estimator = default_estimator() if self.estimator is None else self.estimator
+        estimator = default_estimator(X) if self.estimator is None else self.estimator
         rbm = clone(estimator)
         rbm._validate_params()
         if getattr(estimator, "_skl_callbacks", None):

@@ -26,7 +26,7 @@ from skrbm.estimators.input.validation import (
     weight_sums,
 )
 from skrbm.estimators.parameters import with_constructor
-from skrbm.estimators.tables.frames import as_table
+from skrbm.estimators.tables.frames import as_table, has_only
 from skrbm.estimators.tables.kinds import columns_of_few_values
 from skrbm.estimators.tabular_rbm import TabularRBM
 
@@ -274,11 +274,7 @@ def _default(X: Any, sample_weight: Array | None) -> Any:
     than those of the training rows. In the model of a table, columns of numbers with few values are
     categories.
     """
-    if issparse(X):
-        return BernoulliRBM(random_state=0)
-    values = np.asarray(X)
-    is_bits = values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all()
-    if values.ndim != 2 or is_bits:  # the fit refuses other dimensions
+    if issparse(X) or has_only(X, lambda x: np.isin(x, (0, 1))):
         return BernoulliRBM(random_state=0)
     few = columns_of_few_values(as_table(X), _n_rows(X, sample_weight))
     return TabularRBM(

@@ -80,6 +80,21 @@ def columns_of(X: Any) -> list[Any]:
     return X.get_columns() if container == "polars" else list(X.T)
 
 
+def has_only(X: Any, is_expected: Callable[[Array], Array]) -> bool:
+    """Test that a table has numbers alone, all of which pass an elementwise test.
+
+    The columns of a data frame are read one by one: an array of several types would have objects.
+    Arrays that do not have two dimensions, which every fit refuses, have no values to test.
+    """
+    if container_of(X) == "array":
+        X = np.asarray(X)
+        parts = [X] if X.ndim == 2 else []
+    else:
+        parts = columns_of(X)
+    arrays = (np.asarray(part) for part in parts)
+    return all(array.dtype.kind in "biuf" and is_expected(array).all() for array in arrays)
+
+
 def dtype_name(column: Any) -> str:
     """Name of the data type of a column, in the form that `written` expects."""
     dtype, library = column.dtype, _library_of(column)
