@@ -152,7 +152,7 @@ def monitored_rows(
     The choice of rows and units does not depend on the random stream of training. For discrete
     visible units, it does not depend on the parameters of the machine either, so that the curve is
     smooth. For continuous units, the numbers of rows and units depend on the number of quadrature
-    nodes, which changes with the parameters.
+    nodes, rounded up to a power of two, so that they rarely change with the parameters.
 
     Parameters
     ----------
@@ -184,6 +184,8 @@ def monitored_rows(
     try:
         n_evaluations = np.clip(work, *MONITOR_EVALUATIONS)
         n_others = _most_others(machine, v, MONITOR_NODES)
+        if not machine.visible.is_discrete:
+            n_others = 1 << (n_others - 1).bit_length()
         n_pairs = int(n_evaluations // (n_hidden * n_others + MONITOR_OVERHEAD))
         n_rows = int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS))
         rows = every_kth_row(v, n_rows)

@@ -354,3 +354,16 @@ def test_no_array_has_all_pairs_of_values_of_a_unit(name, with_offset, rng):
     tracemalloc.stop()
     assert np.isfinite(result).all()
     assert peak < 10e6
+
+
+def test_the_number_of_monitored_rows_hardly_depends_on_the_parameters(rng):
+    """Slip: 213 rows of the best epoch, and 209 of the next one, which no pairs are made of."""
+    p = model(sized("cho", 50, 8), 0)
+    machine, v = machine_from(p), draw_rows(p, 1000, rng)
+    numbers = []
+    for factor in np.linspace(1, 1.2, 11):
+        other = replace(machine, weights=machine.weights * factor)
+        scores, _ = pseudo.monitored_rows(other, v, 2_000_000)
+        numbers.append(len(scores))
+    assert pseudo.MONITOR_ROWS[0] < numbers[0] < pseudo.MONITOR_ROWS[1]
+    assert len(set(numbers)) == 1
