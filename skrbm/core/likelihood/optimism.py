@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row
+from skrbm.core.numerics import Array, dense, every_kth_row, is_sparse
 
 N_OPTIMISM_ROWS = 1000  # largest number of rows from which covariances are estimated
 
@@ -60,11 +60,14 @@ def effective_parameters(
        on Automatic Control 19(6), 716-723. :doi:`10.1109/TAC.1974.1100705`
     """
     machine = machine.astype(np.float64)
-    rows = dense(every_kth_row(v, N_OPTIMISM_ROWS)).astype(np.float64)
+    rows = every_kth_row(v, N_OPTIMISM_ROWS).astype(np.float64)
     scale = np.sqrt(np.broadcast_to(step_sum, machine.visible.n_columns))
-    curvature = np.multiply.outer(
-        _spectrum(machine.visible.signal(rows) * scale), _spectrum(machine.mean_hidden(rows))
-    )
+    if is_sparse(rows):
+        _, slope = machine.visible.affine_signal
+        of_visible = _sparse_spectrum(rows.multiply(slope * scale).tocsr())
+    else:
+        of_visible = _spectrum(machine.visible.signal(rows) * scale)
+    curvature = np.multiply.outer(of_visible, _spectrum(machine.mean_hidden(rows)))
     penalty = l2 * float(np.square(scale).mean())
     total = curvature + penalty
     share = np.divide(curvature, total, out=np.zeros_like(total), where=total > 0)
@@ -80,3 +83,11 @@ def _spectrum(x: Array) -> Array:
     x = x - x.mean(axis=0)
     gram = x.T @ x if x.shape[1] < len(x) else x @ x.T
     return np.linalg.eigvalsh(gram / len(x)).clip(0)
+
+
+def _sparse_spectrum(x: Any) -> Array:
+    """Eigenvalues as from `_spectrum`, one for each row, without a dense array of all columns."""
+    gram = dense(x @ x.T)
+    for axis in (0, 1):  # the inner products of centered rows
+        gram -= gram.mean(axis=axis, keepdims=True)
+    return np.linalg.eigvalsh(gram / len(gram)).clip(0)

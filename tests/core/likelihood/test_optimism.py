@@ -1,12 +1,18 @@
 """Effective number of weights, against Kronecker products and fits to new rows."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from core.models import draw_rows, machine_from, model, sized
 from oracles import KINDS
+from scipy import sparse
 
 from skrbm import BernoulliRBM
+from skrbm.core.centering import recenter
 from skrbm.core.likelihood.optimism import effective_parameters
+from skrbm.core.machine import Machine
+from skrbm.core.units import Bernoulli
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -27,6 +33,36 @@ def test_number_is_that_of_the_kronecker_product(kind, n_rows, l2, seed, rng):
     total = eigenvalues + l2 * steps.mean()
     expected = (eigenvalues / total * (1 - np.exp(-total))).sum()
     np.testing.assert_allclose(effective_parameters(machine, v, steps, l2), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "spin"])
+@pytest.mark.parametrize("n_rows", [3, 40])
+@pytest.mark.parametrize("is_centered", [False, True])
+def test_number_of_sparse_rows_is_that_of_dense_ones(kind, n_rows, is_centered, rng):
+    # Slips: products of rows that are not centered, steps that are no square roots.
+    p = model(sized(kind, 4, 3), 0)
+    machine, v = machine_from(p), draw_rows(p, n_rows, rng)
+    if is_centered:
+        machine = recenter(machine, np.full(4, 0.3), np.full(3, 0.2))
+    steps = rng.uniform(0.5, 2.0, 4)
+    expected = effective_parameters(machine, v, steps, 0.3)
+    for container in (sparse.csr_array, sparse.csr_matrix, sparse.csc_array):
+        actual = effective_parameters(machine, container(v), steps, 0.3)
+        np.testing.assert_allclose(actual, expected, rtol=1e-9)
+
+
+def test_wide_sparse_rows_stay_sparse(rng):
+    """Slip: 24 kB for each column, three dense arrays of a thousand rows."""
+    n_columns = 50_000
+    v = sparse.random(1000, n_columns, 1e-4, format="csr", random_state=0)
+    machine = Machine(
+        Bernoulli(np.zeros(n_columns)), Bernoulli(np.zeros(2)), rng.normal(size=(n_columns, 2))
+    )
+    tracemalloc.start()
+    effective_parameters(machine, v, 1.0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 50e6  # 24 MB are the inner products of the rows
 
 
 def test_long_training_adjusts_all_weights_and_none_no_weight(rng):
