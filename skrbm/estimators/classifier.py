@@ -36,6 +36,7 @@ from skrbm.estimators.input.validation import (
     check_weights,
     estimator_of,
     present_rows,
+    tags_of,
     warn_user,
     write_attributes,
 )
@@ -473,8 +474,9 @@ class RBMClassifier(
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        rbm = default_estimator() if self.estimator is None else self.estimator
-        rbm_tags = rbm.__sklearn_tags__()
-        tags.input_tags.sparse = rbm_tags.input_tags.sparse
-        tags.transformer_tags.preserves_dtype = rbm_tags.transformer_tags.preserves_dtype
+        own = tags_of(TabularRBM() if self.estimator is None else self.estimator)
+        tags.input_tags = own.input_tags
+        tags.input_tags.sparse |= self.estimator is None
+        tags.input_tags.allow_nan = False
+        tags.transformer_tags.preserves_dtype = own.transformer_tags.preserves_dtype
         return tags

@@ -128,6 +128,7 @@ class RBMImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self._marks_nan
+        tags.input_tags.categorical = tags.input_tags.string = self._takes_tables
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -23,6 +23,7 @@ from skrbm.estimators.input.validation import (
     number_of_rows,
     present_rows,
     restored_on_error,
+    tags_of,
     weight_sums,
 )
 from skrbm.estimators.parameters import with_constructor
@@ -257,8 +258,10 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        estimator = BernoulliRBM() if self.estimator is None else self.estimator
-        tags.input_tags.sparse = estimator.__sklearn_tags__().input_tags.sparse
+        estimator = TabularRBM() if self.estimator is None else self.estimator
+        tags.input_tags = tags_of(estimator).input_tags
+        tags.input_tags.sparse |= self.estimator is None
+        tags.input_tags.allow_nan &= self._is_pseudo
         return tags
 
 

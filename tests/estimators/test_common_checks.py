@@ -1,12 +1,22 @@
 """scikit-learn's contract: the common checks and those that it runs only on itself."""
 
 import unittest
+from dataclasses import asdict
 
+import numpy as np
 import pytest
 from estimators import instances
-from sklearn.utils import estimator_checks
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import estimator_checks, get_tags
 
-from skrbm import BernoulliRBM, RBMClassifier, RBMOutlierDetector, TabularRBM
+from skrbm import (
+    BernoulliRBM,
+    GaussianBernoulliRBM,
+    RBMClassifier,
+    RBMImputer,
+    RBMOutlierDetector,
+    TabularRBM,
+)
 
 ESTIMATORS = (*instances.ESTIMATORS, TabularRBM)
 
@@ -75,7 +85,7 @@ def test_every_common_check_passes_and_none_skips(estimator, check):
 
 @pytest.mark.slow
 @estimator_checks.parametrize_with_checks(
-    [*(estimator(n_iter=2) for estimator in SLOW), *DETECTORS, CLASSIFIER],
+    [*(estimator(n_iter=2) for estimator in SLOW), *DETECTORS, CLASSIFIER, RBMClassifier()],
     expected_failed_checks=expected_failures,
 )
 def test_every_common_check_of_the_others_passes_and_none_skips(estimator, check):
@@ -98,3 +108,36 @@ def test_no_check_is_switched_off_or_expected_to_fail(estimator):
     assert not tags._skip_test
     assert tags.requires_fit
     assert tags.transformer_tags.preserves_dtype == ["float64", "float32"]
+
+
+PSEUDO = {"criterion": "pseudo_likelihood"}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "expected"),
+    [
+        (RBMClassifier(), {"sparse", "categorical", "string"}),
+        (RBMClassifier(BernoulliRBM()), {"sparse"}),
+        (RBMClassifier(TabularRBM()), {"categorical", "string"}),
+        (RBMOutlierDetector(), {"sparse", "categorical", "string"}),
+        (RBMOutlierDetector(**PSEUDO), {"sparse", "categorical", "string", "allow_nan"}),
+        (RBMOutlierDetector(GaussianBernoulliRBM(), **PSEUDO), set()),
+        (RBMOutlierDetector(TabularRBM(), **PSEUDO), {"categorical", "string", "allow_nan"}),
+        (RBMOutlierDetector(FrozenEstimator(BernoulliRBM())), {"sparse"}),
+        (RBMImputer(BernoulliRBM()), {"allow_nan"}),
+        (RBMImputer(TabularRBM()), {"categorical", "string", "allow_nan"}),
+    ],
+)
+def test_tags_of_the_input_are_those_of_the_inner_estimator(estimator, expected):
+    tags = asdict(get_tags(estimator).input_tags)
+    assert {name for name, is_set in tags.items() if is_set} == {"two_d_array", *expected}
+
+
+@pytest.mark.parametrize("wrapper", [RBMClassifier, RBMOutlierDetector])
+def test_a_class_in_place_of_an_estimator_is_explained(wrapper):
+    """Slip: an internal method that lacks its argument, in the HTML of a notebook, too."""
+    message = r"Expected an estimator instance \(BernoulliRBM\(\)\)"
+    with pytest.raises(TypeError, match=message):
+        get_tags(wrapper(BernoulliRBM))
+    with pytest.raises((TypeError, ValueError), match=message + "|such as the estimators of skrbm"):
+        wrapper(BernoulliRBM).fit(np.eye(4), [0, 1, 0, 1])

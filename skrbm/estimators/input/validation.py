@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import _safe_indexing, assert_all_finite, check_random_state
+from sklearn.utils import Tags, _safe_indexing, assert_all_finite, check_random_state, get_tags
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
@@ -95,6 +95,20 @@ def estimator_of(constraint: Any) -> Described:
         f"BernoulliRBM', not from sklearn.neural_network)"
     )
     return Described(constraint, description)
+
+
+def tags_of(estimator: Any) -> Tags:
+    """Tags of an inner estimator.
+
+    Raises
+    ------
+    TypeError
+        If the estimator is a class, which older versions of scikit-learn do not explain.
+    """
+    if isinstance(estimator, type):
+        name = estimator.__name__
+        raise TypeError(f"Expected an estimator instance ({name}()), got the class {name}.")
+    return get_tags(estimator)
 
 
 class DomainWarning(UserWarning):
