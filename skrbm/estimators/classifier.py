@@ -26,6 +26,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from skrbm.core.numerics import Array
+from skrbm.core.units.linear import MEAN_ROUNDING
 from skrbm.estimators.base_rbm import BaseRBM
 from skrbm.estimators.bernoulli_rbm import BernoulliRBM
 from skrbm.estimators.fitting.callbacks import CallbackSupportMixin, FitTask, with_callbacks
@@ -50,7 +51,8 @@ from skrbm.estimators.tabular_rbm import TabularRBM
 
 def default_estimator(X: Any = None) -> BaseRBM:
     """Create the default `estimator` of a classifier for rows `X`; for None, that of bits."""
-    are_means = issparse(X) or has_only(to_numpy(X), lambda x: (x >= 0) & (x <= 1))
+    low, high = -MEAN_ROUNDING, 1 + MEAN_ROUNDING
+    are_means = issparse(X) or has_only(to_numpy(X), lambda x: (x >= low) & (x <= high))
     kind: type[BaseRBM] = BernoulliRBM if are_means else TabularRBM
     return kind(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
 

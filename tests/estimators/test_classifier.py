@@ -827,6 +827,7 @@ MIXED = pd.DataFrame({"size": np.linspace(-1, 3, 30), "port": pd.Categorical(lis
         (np.tile(np.eye(3), (10, 1)), BernoulliRBM),
         (np.tile(np.eye(3, dtype=bool), (10, 1)).tolist(), BernoulliRBM),
         (MIXED[["size"]].clip(0, 1), BernoulliRBM),
+        (MIXED[["size"]].clip(0, 1).to_numpy() * np.float32(1 + 1e-7), BernoulliRBM),
         (sparse.csr_array(np.tile(2 * np.eye(3), (10, 1))), BernoulliRBM),
         (MIXED[["size"]], TabularRBM),
         (MIXED[["size"]].to_numpy(), TabularRBM),
@@ -835,7 +836,7 @@ MIXED = pd.DataFrame({"size": np.linspace(-1, 3, 30), "port": pd.Categorical(lis
 )
 @pytest.mark.filterwarnings("ignore:Bernoulli units expect")
 def test_the_default_estimator_is_chosen_by_the_values(X, expected):
-    """Slip: text refused, and numbers of any size learned as means of bits."""
+    """Slips: text refused; numbers of any size learned as means of bits; 1 plus its rounding."""
     y = np.arange(30) % 3
     assert type(RBMClassifier().fit(X, y).estimator_) is expected
     stream = RBMClassifier().partial_fit(X, y, classes=[0, 1, 2])
