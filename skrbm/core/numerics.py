@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -323,7 +323,29 @@ def weighted_mean(values: Array, sample_weight: Array | None = None) -> float:
 
 
 def every_kth_row(rows: Any, n_rows: int) -> Any:
-    """At most `n_rows` evenly spaced rows, of which the first is row 0.
+    """At most `n_rows` rows, evenly spaced; only for rows in random order, as in a mini-batch.
+
+    Parameters
+    ----------
+    rows : {ndarray, sparse matrix} of shape (n_samples, ...)
+        Matrix, or vector of one value per row, to choose from.
+    n_rows : int
+        Largest number of rows.
+
+    Returns
+    -------
+    some : {ndarray, sparse matrix} of shape (n_some, ...)
+        Chosen rows, which are a view if `rows` is an array. The first is row 0.
+    """
+    return rows[:: -(-rows.shape[0] // n_rows)]
+
+
+def spread_rows(rows: Any, n_rows: int) -> Any:
+    """At most `n_rows` rows that represent all rows, also sorted or periodic ones.
+
+    The rows are divided into blocks of consecutive rows, and one row is chosen from each block, at a
+    random but fixed place. If every 12th row were chosen from a table of months, all of them could
+    be Januaries.
 
     Parameters
     ----------
@@ -334,7 +356,21 @@ def every_kth_row(rows: Any, n_rows: int) -> Any:
 
     Returns
     -------
-    spread : {ndarray, sparse matrix} of shape (n_spread, ...), or None
-        Chosen rows, which are a view if `rows` is an array; None if `rows` is None.
+    some : {ndarray, sparse matrix} of shape (n_some, ...), or None
+        Chosen rows; the choice depends only on `n_samples` and `n_rows`. None if `rows` is None.
     """
-    return None if rows is None else rows[:: -(-rows.shape[0] // n_rows)]
+    if rows is None:
+        return None
+    if rows.shape[0] <= n_rows:
+        return rows[:]  # an `EncodedTable` becomes an array
+    return rows[like(_spread(rows.shape[0], n_rows), rows)]
+
+
+@lru_cache(maxsize=64)
+def _spread(n_samples: int, n_rows: int) -> Array:
+    """Indices of the rows that `spread_rows` chooses."""
+    first = np.arange(0, n_samples, -(-n_samples // n_rows))
+    place = np.random.default_rng(0).random(len(first)) * np.diff(first, append=n_samples)
+    chosen = first + place.astype(np.intp)
+    chosen.flags.writeable = False  # shared by all calls
+    return chosen

@@ -9,6 +9,7 @@ from skrbm.core.numerics import (
     every_kth_row,
     expm1,
     logistic,
+    spread_rows,
     sum_log_two_cosh,
 )
 from skrbm.core.units import Bernoulli
@@ -44,12 +45,43 @@ def test_row_products_are_inner_products(n_vectors, rng):
 @pytest.mark.parametrize(
     ("n_samples", "n_rows"), [(1, 1), (1, 100), (100, 100), (101, 100), (999, 7)]
 )
-def test_spread_rows_are_evenly_spaced_and_no_more_than_asked_for(n_samples, n_rows):
+def test_every_kth_row_is_evenly_spaced_and_no_more_are_chosen_than_asked_for(n_samples, n_rows):
     rows = np.arange(n_samples)[:, None]
     spread = every_kth_row(rows, n_rows)
     assert 1 <= len(spread) <= n_rows
     assert len(np.unique(np.diff(spread, axis=0))) <= 1
     assert n_samples - spread[-1, 0] <= -(-n_samples // n_rows)
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_rows"), [(0, 5), (1, 1), (100, 100), (101, 100), (999, 7), (30, 1)]
+)
+def test_spread_rows_are_one_of_each_block(n_samples, n_rows):
+    # Slips: a place beyond the last block, which is shorter; more rows than blocks.
+    step = max(1, -(-n_samples // n_rows))
+    spread = spread_rows(np.arange(n_samples), n_rows)
+    np.testing.assert_array_equal(spread // step, np.arange(-(-n_samples // step)))
+
+
+@pytest.mark.parametrize("period", [2, 3, 7, 12, 24])
+@pytest.mark.parametrize("step", [2, 3, 4, 12, 24, 365, "resonant"])
+def test_spread_rows_of_periodic_ones_are_of_all_phases(period, step):
+    # Slips: every kth row, all of them of one phase; places that follow the golden ratio, which
+    # advance by a multiple of the period if a block has a Fibonacci number of periods.
+    n_rows = 100 * period
+    step = 610 * period if step == "resonant" else step
+    phases = spread_rows(np.arange(n_rows * step) % period, n_rows)
+    counts = np.bincount(phases, minlength=period)
+    assert 50 <= counts.min() <= counts.max() <= 150
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, sparse.csc_matrix])
+def test_spread_rows_of_all_containers_are_the_same(container):
+    rows = np.arange(600.0).reshape(200, 3)
+    spread = spread_rows(container(rows), 30)
+    expected = rows[spread_rows(np.arange(200), 30)]
+    np.testing.assert_array_equal(spread.toarray() if sparse.issparse(spread) else spread, expected)
+    assert spread_rows(None, 30) is None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

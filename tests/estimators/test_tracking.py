@@ -206,11 +206,11 @@ def test_no_rows_are_recorded_as_more_likely_than_one(kind, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_mode_of_few_rows_is_tracked():
-    """Six rows of 2,000 that training makes e^60 times too likely: -5.7 +- .02 for -68 nats.
+    """Six rows of 2,000 that training makes tens of nats too likely.
 
-    Slips: chains that may jump to evenly spaced rows alone.
+    Slips: chains that may jump to evenly spread rows alone.
     """
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(2)
     pattern, is_rare = rng.random(60) < 0.5, np.zeros(2000, dtype=bool)
     is_rare[rng.choice(2000, 6, replace=False)] = True
     X = 1.0 * ((pattern ^ is_rare[:, None]) ^ (rng.random((2000, 60)) < 0.02))

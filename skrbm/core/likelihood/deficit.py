@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from skrbm.core.chains.jumps import extrapolated_rows, rows_near_modes
 from skrbm.core.likelihood.partition import N_STD_ERRORS, attained_log_partition
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row
+from skrbm.core.numerics import Array, dense, every_kth_row, spread_rows
 from skrbm.core.units import Units
 
 N_DEFICIT_ROWS = 100  # largest number of rows of the data, and of chains
@@ -60,11 +60,11 @@ def likelihood_deficit(
         fewer than two effective rows, whose standard error is unknown.
     """
     machine = machine.astype(np.float64)
-    rng, rows = np.random.default_rng(0), every_kth_row(v, N_DEFICIT_ROWS).astype(np.float64)
+    rng, rows = np.random.default_rng(0), spread_rows(v, N_DEFICIT_ROWS).astype(np.float64)
     if rows.shape[0] < 2:
         return -np.inf
     rows = machine.visible.draw_states_of_means(rows, rng)
-    weight = every_kth_row(sample_weight, N_DEFICIT_ROWS)
+    weight = spread_rows(sample_weight, N_DEFICIT_ROWS)
     if base is None:
         reference = kernel_log_density(rows, weight)
     else:
@@ -73,7 +73,7 @@ def likelihood_deficit(
         return -np.inf
     chains = every_kth_row(particles, N_DEFICIT_ROWS).astype(np.float64)
     n_rows = max(MIN_ROWS, MAX_PROPOSED_ELEMENTS // machine.visible.n_columns)
-    some, others = (dense(every_kth_row(x, n_rows)) for x in (rows, chains))
+    some, others = dense(spread_rows(rows, n_rows)), every_kth_row(chains, n_rows)
     beyond = extrapolated_rows(machine, some, len(some), rng)
     near = rows_near_modes(machine, beyond)
     v = np.concatenate([some, machine.sample_visible(others, rng), beyond, near])

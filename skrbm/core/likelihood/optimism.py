@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row, is_sparse
+from skrbm.core.numerics import Array, dense, is_sparse, spread_rows
 
 N_OPTIMISM_ROWS = 1000  # largest number of rows from which covariances are estimated
 
@@ -38,7 +38,7 @@ def effective_parameters(
     machine : Machine
         Trained machine.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Training rows. If there are more than `N_OPTIMISM_ROWS`, evenly spaced ones are used.
+        Training rows. If there are more than `N_OPTIMISM_ROWS`, evenly spread ones are used.
     step_sum : float or ndarray of shape (n_visible,)
         Sum over all updates of the factor by which the gradient of the weights was multiplied: one
         sum for each visible column, or one number if the sums of all columns are equal.
@@ -60,7 +60,7 @@ def effective_parameters(
        on Automatic Control 19(6), 716-723. :doi:`10.1109/TAC.1974.1100705`
     """
     machine = machine.astype(np.float64)
-    rows = every_kth_row(v, N_OPTIMISM_ROWS).astype(np.float64)
+    rows = spread_rows(v, N_OPTIMISM_ROWS).astype(np.float64)
     scale = np.sqrt(np.broadcast_to(step_sum, machine.visible.n_columns))
     if is_sparse(rows):
         _, slope = machine.visible.affine_signal

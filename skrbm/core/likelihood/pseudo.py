@@ -10,7 +10,7 @@ import numpy as np
 
 from skrbm.core.likelihood.conditional import field_ranges, log_weights_of_values
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row, log_sum_exp
+from skrbm.core.numerics import Array, dense, log_sum_exp, spread_rows
 from skrbm.core.parallel import map_blocks
 from skrbm.core.units import QuadratureError, ShiftedUnits, Units, UnknownRangeError
 
@@ -188,14 +188,14 @@ def monitored_rows(
             n_others = 1 << (n_others - 1).bit_length()
         n_pairs = int(n_evaluations // (n_hidden * n_others + MONITOR_OVERHEAD))
         n_rows = int(np.clip(n_pairs // MONITOR_FLIPS, *MONITOR_ROWS))
-        rows = every_kth_row(v, n_rows)
+        rows = spread_rows(v, n_rows)
         n_flips = min(max(n_pairs // rows.shape[0], 1), n_units)
         rng = np.random.default_rng(0)
-        counted = every_kth_row(is_scored, n_rows)
+        counted = spread_rows(is_scored, n_rows)
         scores = estimate_pseudo_likelihood(machine, rows, n_flips, rng, is_scored=counted)
     except (QuadratureError, UnknownRangeError):
         return np.full(1, np.nan), None
-    return scores, every_kth_row(sample_weight, n_rows)
+    return scores, spread_rows(sample_weight, n_rows)
 
 
 class _Rows:
@@ -369,7 +369,7 @@ def _most_others(machine: Machine, v: Any, max_nodes: float = np.inf) -> int:
     beyond these bounds. The result is at least one. A QuadratureError is raised if a continuous
     unit has more than `max_nodes` atoms and nodes.
     """
-    some = dense(every_kth_row(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)
+    some = dense(spread_rows(v, MONITOR_ROWS[0])).astype(machine.dtype, copy=False)
     low, high = field_ranges(machine, some)
     if low.ndim > 1:
         low, high = low.min(axis=0), high.max(axis=0)

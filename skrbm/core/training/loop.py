@@ -12,7 +12,7 @@ from skrbm.core.centering import recenter
 from skrbm.core.draws import draw_permutation
 from skrbm.core.likelihood.exact import smaller_discrete
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, every_kth_row, like
+from skrbm.core.numerics import Array, like, spread_rows
 from skrbm.core.parallel import FEW_PRODUCTS, MANY_PRODUCTS, one_blas_thread
 from skrbm.core.training.part import hooks
 from skrbm.core.training.parts.guard import DivergenceError
@@ -170,12 +170,10 @@ def _initialize_offsets(
     sample_weight: Array | None,
 ) -> None:
     """Set the offsets to weighted means of both layers over at most `N_OFFSET_ROWS` rows."""
-    some = (
-        every_kth_row(v, N_OFFSET_ROWS) if rows is None else v[every_kth_row(rows, N_OFFSET_ROWS)]
-    )
+    some = spread_rows(v, N_OFFSET_ROWS) if rows is None else v[spread_rows(rows, N_OFFSET_ROWS)]
     some = some.astype(machine.dtype, copy=False)
     weight = like(np.ones(v.shape[0]), v) if sample_weight is None else sample_weight
-    share = every_kth_row(weight if rows is None else weight[rows], N_OFFSET_ROWS)
+    share = spread_rows(weight if rows is None else weight[rows], N_OFFSET_ROWS)
     share = (share / share.sum()).astype(machine.dtype)
     state.visible_offset = share @ some
     state.hidden_offset = share @ machine.mean_hidden(some)

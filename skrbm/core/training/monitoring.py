@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 
 from skrbm.core.likelihood.pseudo import monitored_rows
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, every_kth_row, weighted_mean
+from skrbm.core.numerics import Array, every_kth_row, spread_rows, weighted_mean
 from skrbm.core.training.state import TrainingState
 
 # Largest number of rows, and of chains, from which `epoch_scores` computes other scores than the
@@ -45,7 +45,7 @@ def epoch_scores(
     machine : Machine
         Machine after the epoch.
     v : {ndarray, sparse matrix} of shape (n_rows, n_visible)
-        Training data, or an evenly spaced subset of the rows.
+        Training data, or an evenly spread subset of the rows.
     particles : ndarray of shape (n_particles, n_hidden) or None
         Hidden states of the chains that sample the machine, or None if there are no such chains.
     n_samples : int, default=None
@@ -68,8 +68,8 @@ def epoch_scores(
         are visible states drawn given at most `N_ACTIVATION_ROWS` of `particles`. For "chain_gap",
         data that are means of states are replaced by random states with these means.
     """
-    rows = every_kth_row(v, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
-    weight = every_kth_row(sample_weight, N_ACTIVATION_ROWS)
+    rows = spread_rows(v, N_ACTIVATION_ROWS).astype(machine.dtype, copy=False)
+    weight = spread_rows(sample_weight, N_ACTIVATION_ROWS)
     scores = monitored_rows(machine, v, n_samples, sample_weight, is_scored)
     notes = {
         "pseudo_likelihood": weighted_mean(*scores),
@@ -109,7 +109,7 @@ def free_energy_gap(
     n_samples : int, default=None
         Number of rows in an epoch. If None, the number of reference rows is used. The largest
         number of compared rows of each array is `n_samples` // 50, but at least 100 and at most
-        1000. If an array has more rows, evenly spaced rows are compared.
+        1000. If an array has more rows, evenly spread rows are compared.
     sample_weight : ndarray of shape (n_rows,), default=None
         Weights of the rows `v`. If None, all rows have equal weights.
     reference_weight : ndarray of shape (n_reference,), default=None
@@ -129,8 +129,8 @@ def free_energy_gap(
     n_rows = int(np.clip((n_samples or reference.shape[0]) // ROWS_PER_GAP_ROW, *GAP_ROWS))
     means = [
         weighted_mean(
-            machine.free_energy(every_kth_row(rows, n_rows).astype(machine.dtype)),
-            every_kth_row(weight, n_rows),
+            machine.free_energy(spread_rows(rows, n_rows).astype(machine.dtype)),
+            spread_rows(weight, n_rows),
         )
         for rows, weight in ((v, sample_weight), (reference, reference_weight))
     ]

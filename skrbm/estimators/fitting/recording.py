@@ -16,7 +16,7 @@ from skrbm.core.likelihood.deficit import likelihood_deficit
 from skrbm.core.likelihood.optimism import effective_parameters
 from skrbm.core.likelihood.pseudo import monitored_rows
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, every_kth_row, weighted_mean
+from skrbm.core.numerics import Array, spread_rows, weighted_mean
 from skrbm.core.training.monitoring import Score, epoch_scores, free_energy_gap
 from skrbm.core.training.parts.missing import ImputedRows
 from skrbm.core.training.parts.normalization import variance_beyond_bound
@@ -365,7 +365,7 @@ class RowRecorder(Recorder):
         """
         if self.held_out is None:
             return {"": self.rows}
-        learned = every_kth_row(self.learned, MAX_RECORDED_ROWS)
+        learned = spread_rows(self.learned, MAX_RECORDED_ROWS)
         return {"": self.rows.take(learned), "validation_": self.rows.take(self.held_out)}
 
     @cached_property
@@ -379,7 +379,7 @@ class RowRecorder(Recorder):
             return dict.fromkeys(self._scored, 0.0)
         means, rbm = {}, self.rbm
         for prefix, rows in self._scored.items():
-            v, weight, is_scored = (every_kth_row(array, MAX_RECORDED_ROWS) for array in rows)
+            v, weight, is_scored = (spread_rows(array, MAX_RECORDED_ROWS) for array in rows)
             log_jacobian = rbm._row_format.log_jacobian(rbm, v, is_scored)
             means[prefix] = weighted_mean(np.broadcast_to(log_jacobian, len(v)), weight)
         return means

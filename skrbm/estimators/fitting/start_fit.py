@@ -12,7 +12,7 @@ from skrbm.core.chains.ladder import Ladder
 from skrbm.core.draws import new_streams
 from skrbm.core.likelihood.deficit import independent_log_density
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row, weighted_mean
+from skrbm.core.numerics import Array, dense, spread_rows, weighted_mean
 from skrbm.core.parallel import one_blas_thread
 from skrbm.core.training.negative_phase import ALGORITHMS
 from skrbm.core.training.parts.average import limit_average
@@ -339,7 +339,7 @@ def _with_factors(
         return None
     learned, _ = problem.split
     indices = np.arange(problem.X.shape[0]) if learned is None else learned
-    indices, weights = every_kth_row(indices, MAX_FACTOR_ROWS), None
+    indices, weights = spread_rows(indices, MAX_FACTOR_ROWS), None
     if not len(factor_columns(visible, variance, len(indices))):  # before any rows are read
         return None
     rows = dense(problem.X[indices]).astype(np.float64)

@@ -12,13 +12,13 @@ from skrbm.core.likelihood import exact
 from skrbm.core.likelihood.partition import LogPartition
 from skrbm.core.likelihood.tracking import PartitionTracker
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row, weighted_mean
+from skrbm.core.numerics import Array, dense, spread_rows, weighted_mean
 from skrbm.core.units import Units
 from skrbm.estimators.inference.log_partition import attained_by_rows, is_below
 from skrbm.estimators.input.validation import AnnealingWarning, warn_user
 
 MAX_LIKELIHOOD_ROWS = 1000  # rows whose free energies are averaged in an epoch
-N_TRACKING_ANCHORS, N_LIKELIEST = 100, 8  # proposals of jumps: evenly spaced rows, most likely rows
+N_TRACKING_ANCHORS, N_LIKELIEST = 100, 8  # proposals of jumps: evenly spread rows, most likely rows
 # Errors and cost of these settings: benchmarks/results/tracking_small.json and tracking_large.json.
 N_TRACKING_CHAINS = 100, 500  # smallest and largest number of chains
 ROWS_PER_CHAIN = 100  # training rows per chain
@@ -83,7 +83,7 @@ class LikelihoodRecorder:
         """Log-partition of a machine, in nats.
 
         It is exact if a layer has at most `max_states` states, and otherwise an estimate. Chains
-        may jump to evenly spaced rows of `v`, and to the rows with the lowest free energies. If all
+        may jump to evenly spread rows of `v`, and to the rows with the lowest free energies. If all
         columns take the same few values (`support.values`), the sum of exp(-F) over the distinct
         rows of `v` with these values is a lower bound of the partition function. An estimate below
         this bound is raised to it.
@@ -103,7 +103,7 @@ class LikelihoodRecorder:
             )
         rows = np.arange(len(free_energy))
         likeliest = np.argsort(free_energy)[:N_LIKELIEST]
-        anchors = np.concatenate([every_kth_row(rows, N_TRACKING_ANCHORS), likeliest])
+        anchors = np.concatenate([spread_rows(rows, N_TRACKING_ANCHORS), likeliest])
         result = self.tracker.follow(machine, n_steps, dense(v[anchors]))
         bound = attained_by_rows(v, free_energy, machine.visible.support.values)
         if is_below(result, bound) and not self.has_warned:
@@ -120,7 +120,7 @@ class LikelihoodRecorder:
     def record(self, machine: Machine, rows: Mapping[str, Any]) -> dict[str, float]:
         """Compute mean log-likelihoods, and the standard error of the log-partition, in nats.
 
-        Each mean is over at most `MAX_LIKELIHOOD_ROWS` evenly spaced rows.
+        Each mean is over at most `MAX_LIKELIHOOD_ROWS` evenly spread rows.
 
         Parameters
         ----------
@@ -139,11 +139,11 @@ class LikelihoodRecorder:
         """
         notes = {}
         with np.errstate(all="ignore"):
-            few = {name: every_kth_row(v, MAX_LIKELIHOOD_ROWS) for name, (v, *_) in rows.items()}
+            few = {name: spread_rows(v, MAX_LIKELIHOOD_ROWS) for name, (v, *_) in rows.items()}
             free = {name: machine.free_energy(v.astype(machine.dtype)) for name, v in few.items()}
             log_partition = self.log_partition(machine, few[""], free[""])
             for prefix, (_, weight, _) in rows.items():
-                few_weights = every_kth_row(weight, MAX_LIKELIHOOD_ROWS)
+                few_weights = spread_rows(weight, MAX_LIKELIHOOD_ROWS)
                 self.row_scores[prefix] = -free[prefix], few_weights
                 mean = weighted_mean(*self.row_scores[prefix]) - log_partition.value
                 notes[f"{prefix}log_likelihood"] = mean

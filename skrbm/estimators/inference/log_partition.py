@@ -19,7 +19,7 @@ from skrbm.core.likelihood.annealing import (
 from skrbm.core.likelihood.bar import bridged_log_partition
 from skrbm.core.likelihood.partition import LogPartition, attained_log_partition
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row, is_sparse, like, row_blocks
+from skrbm.core.numerics import Array, dense, is_sparse, like, row_blocks, spread_rows
 from skrbm.estimators.inference.model import ArrayModel
 from skrbm.estimators.input.array_libraries import on_current_device
 from skrbm.estimators.input.validation import AnnealingWarning, DomainWarning, warn_user
@@ -235,7 +235,7 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
     Parameters
     ----------
     X : {ndarray, sparse matrix in canonical CSR format} of shape (n_samples, n_features)
-        Rows, of which at most `MAX_BOUND_ROWS`, evenly spaced, are used.
+        Rows, of which at most `MAX_BOUND_ROWS`, evenly spread, are used.
     free_energy : ndarray of shape (n_samples,)
         Free energies of the rows, in nats.
     values : tuple of float
@@ -246,7 +246,7 @@ def attained_by_rows(X: Any, free_energy: Array, values: tuple[float, ...]) -> f
     log_partition : float
         Lower bound of log Z in nats; minus infinity if all rows are ignored.
     """
-    X, free_energy = (every_kth_row(rows, MAX_BOUND_ROWS) for rows in (X, free_energy))
+    X, free_energy = (spread_rows(rows, MAX_BOUND_ROWS) for rows in (X, free_energy))
     rows = np.flatnonzero(are_states(X, values, allow_nan=False)).tolist()
     first: dict[int, int] = {}  # two distinct rows of one hash, which are improbable, count once
     for row, row_hash in zip(rows, _row_hashes(X, rows), strict=True):
@@ -296,7 +296,7 @@ def warn_if_gray(X: Any, values: tuple[float, ...]) -> None:
     """
     if not values:
         return
-    if not are_states(every_kth_row(X, MAX_BOUND_ROWS), values, allow_nan=True).all():
+    if not are_states(spread_rows(X, MAX_BOUND_ROWS), values, allow_nan=True).all():
         low, high = values[0], values[-1]
         warn_user(
             f"X has values other than {low:g} and {high:g}: its scores are then no "

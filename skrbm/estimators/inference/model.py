@@ -18,7 +18,7 @@ from skrbm.core.chains.jumps import extrapolated_rows
 from skrbm.core.chains.path import TemperedPath
 from skrbm.core.chains.tempering import sample_tempered
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, dense, every_kth_row, like, to_host
+from skrbm.core.numerics import Array, dense, every_kth_row, like, spread_rows, to_host
 from skrbm.core.parallel import ForkSafeLock, map_blocks
 from skrbm.core.training.negative_phase import ALGORITHMS, PERSISTENT_CHAINS
 from skrbm.core.training.start.statistics import column_statistics
@@ -204,7 +204,7 @@ class ArrayModel(Model):
         """Base distribution of annealing and tempering, and visible states in the model's modes.
 
         The base distribution has the means and variances of `X` or, without `X`, of the training
-        data. The states in the modes are at most 100 rows of `X`, evenly spaced. Without `X`, they
+        data. The states in the modes are at most 100 rows of `X`, evenly spread. Without `X`, they
         are visible states drawn given at most 100 persistent chains, together with the final states
         of Gibbs chains that start from overdispersed states. If there are no persistent chains,
         samples of the model drawn by parallel tempering replace the states drawn given these
@@ -216,7 +216,7 @@ class ArrayModel(Model):
         if X is not None:
             X = self.check_X(X)
             statistics = X.shape[0], *column_statistics(X)
-            anchors = dense(every_kth_row(X, N_MODE_ROWS)).astype(machine.dtype)
+            anchors = dense(spread_rows(X, N_MODE_ROWS)).astype(machine.dtype)
         elif statistics is not None and self.chain_hidden(machine) is not None:
             anchors = self.mode_states(machine, rng)
         else:

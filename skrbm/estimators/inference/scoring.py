@@ -284,7 +284,7 @@ class LikelihoodMixin(ModelMixin):
         and the estimate of reverse annealing [2]_ tends to be too high. If the two estimates differ
         by several standard errors, at least one of them is wrong; if they agree, both may still
         have missed a mode. The chains may jump to visible states in the modes of the model. These
-        are at most 100 evenly spaced rows of `X`. Without `X`, they are states drawn given the
+        are at most 100 evenly spread rows of `X`. Without `X`, they are states drawn given the
         persistent chains `h_samples_`, together with the final states of Gibbs chains that start
         from overdispersed states. If the arrays were assigned by hand without a fit, or if the
         algorithm has no persistent chains, states drawn by parallel tempering replace the states

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, hstack, issparse
 
 from skrbm.core.labels import Labels
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, every_kth_row, weighted_mean
+from skrbm.core.numerics import Array, spread_rows, weighted_mean
 from skrbm.core.training.discriminative import LabelObjective
 from skrbm.core.training.monitoring import Score
 from skrbm.core.training.negative_phase import NegativePhase
@@ -212,7 +212,7 @@ class LabelRecorder(Recorder):
     def record(self, machine: Machine, particles: Array, notes: Notes, rng: Generator) -> Score:
         score, line = Score(float("nan")), "log-loss = nan, accuracy = nan"
         if len(self.learned):
-            score, accuracy = self._scores(machine, every_kth_row(self.learned, MAX_SCORED_ROWS))
+            score, accuracy = self._scores(machine, spread_rows(self.learned, MAX_SCORED_ROWS))
             notes = notes | {"log_loss": -score.mean, "accuracy": accuracy}
             line = f"log-loss = {-score.mean:.4f}, accuracy = {accuracy:.4f}"
         score = Score(score.mean)

@@ -25,7 +25,7 @@ from skrbm.core.centering import recenter
 from skrbm.core.labels import Labels
 from skrbm.core.likelihood import conditional, exact, pseudo
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import weighted_mean
+from skrbm.core.numerics import spread_rows, weighted_mean
 from skrbm.core.units import (
     Bernoulli,
     Categorical,
@@ -318,8 +318,8 @@ def test_monitor_weighs_rows(rng):
     p = oracles.random_parameters("bernoulli", 3, 2, rng)
     machine, v = machine_from(p), draw_rows(p, 20_000, rng)
     weight = rng.random(20_000)
-    is_seen = np.arange(20_000) % -(-20_000 // pseudo.MONITOR_ROWS[1]) == 0
-    expected = np.average(pseudo.pseudo_likelihood(machine, v[is_seen]), weights=weight[is_seen])
+    seen = spread_rows(np.arange(20_000), pseudo.MONITOR_ROWS[1])
+    expected = np.average(pseudo.pseudo_likelihood(machine, v[seen]), weights=weight[seen])
     np.testing.assert_allclose(monitor(machine, v, 10**9, weight), expected, rtol=1e-9)
 
 

@@ -70,6 +70,7 @@ class Guard(Part):
             broken = _non_finite(machine.astype(self.precision))
             if broken:
                 return f"{', '.join(broken)} became infinite or NaN"
+            # a slice: indices would be copied to a device after every pass
             rows = every_kth_row(v, N_GUARD_ROWS).astype(machine.dtype, copy=False)
             hidden_field = machine.hidden_field(rows)
             center = machine.visible.mean(machine.visible.zero_field(1)).astype(machine.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 
 from skrbm.core.chains.gibbs import gibbs
 from skrbm.core.machine import Machine
-from skrbm.core.numerics import Array, every_kth_row
+from skrbm.core.numerics import Array, spread_rows
 from skrbm.core.training.gradient import UpdateBuffers
 from skrbm.core.training.part import Part
 from skrbm.core.training.start.nearest_rows import with_nearest_values
@@ -48,7 +48,7 @@ class ImputedRows:
         or in none.
     base : Units
         Visible layer whose distribution, without a field, resembles the data. Missing values are
-        initialized from at most `N_DONORS` evenly spaced rows. If none of these rows has an
+        initialized from at most `N_DONORS` evenly spread rows. If none of these rows has an
         observed value in a column, the missing values of the column are drawn from this layer.
     n_first_steps : int
         Number of Gibbs steps when the missing values of a row are redrawn for the first time,
@@ -78,7 +78,7 @@ class ImputedRows:
         self._v, self.n_first_steps = v, n_first_steps
         self.shape = v.shape
         firsts = np.array([base.unit_columns(i)[0] for i in range(base.n_units)])
-        donors = np.asarray(every_kth_row(v, N_DONORS))
+        donors = np.asarray(spread_rows(v, N_DONORS))
         observed, n_missing, values = [], [0], []
         for begin in range(0, v.shape[0], BLOCK_ROWS):
             rows = np.asarray(v[begin : begin + BLOCK_ROWS])

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from skrbm.core.machine import Machine, by_layer
-from skrbm.core.numerics import Array, every_kth_row, like
+from skrbm.core.numerics import Array, like, spread_rows
 from skrbm.core.training.gradient import Gradient
 from skrbm.core.training.part import Part, Step
 
@@ -118,7 +118,7 @@ def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
     machine : Machine
         Trained machine.
     v : {ndarray, sparse matrix} of shape (n_samples, n_visible)
-        Training rows, of which at most `N_VARIANCE_ROWS` evenly spaced ones are used.
+        Training rows, of which at most `N_VARIANCE_ROWS` evenly spread ones are used.
     h : ndarray of shape (n_chains, n_hidden)
         Hidden states of chains that sample the machine.
 
@@ -136,7 +136,7 @@ def variance_beyond_bound(machine: Machine, v: Any, h: Array) -> float:
     left, right = machine.curvature_scales
     _, _, V = np.linalg.svd(left[:, None] * machine.weights * right, full_matrices=False)
     direction = V[0] * np.sqrt(machine.hidden.tail_curvature)
-    some = every_kth_row(v, N_VARIANCE_ROWS).astype(machine.dtype, copy=False)
+    some = spread_rows(v, N_VARIANCE_ROWS).astype(machine.dtype, copy=False)
     of_means = np.var(machine.mean_hidden(some) @ direction)
     # Given a row, the variance of the combination is one if the states are normal.
     return float((of_means + 1) / max(np.var(h @ direction), np.finfo(h.dtype).tiny))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.numerics import Array, every_kth_row
+from skrbm.core.numerics import Array, spread_rows
 
 # Largest numbers of rows and of array elements that are searched, and number of random projections:
 # a search takes 30 ms.
@@ -28,11 +28,11 @@ MIN_FAR_DISTANCE, MAX_FAR_GROUPS = 4.0, 16
 
 
 def searched_rows(rows: Any, n_columns: int) -> Any:
-    """Select at most `MAX_SEARCHED_ROWS` evenly spaced rows, or fewer if there are many columns.
+    """Select at most `MAX_SEARCHED_ROWS` evenly spread rows, or fewer if there are many columns.
 
     The selected rows have at most `MAX_SEARCHED_ELEMENTS` elements, but there is at least one row.
     """
-    return every_kth_row(rows, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // n_columns)))
+    return spread_rows(rows, max(1, min(MAX_SEARCHED_ROWS, MAX_SEARCHED_ELEMENTS // n_columns)))
 
 
 def projected(rows: Array, unit: Array | float = 1.0) -> Array:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skrbm.core.numerics import Array, dense, every_kth_row, is_sparse
+from skrbm.core.numerics import Array, dense, is_sparse, spread_rows
 
 MOMENT_BLOCK_ELEMENTS = 2**19  # elements that are cast to double precision at a time: 4 MB
 # Relative difference of values or means up to which they count as equal. The values of a column this
@@ -239,7 +239,7 @@ def column_redundancy(
     """
     n_rows = max(1, min(MAX_CORRELATED_ROWS, MAX_CORRELATED_ELEMENTS // v.shape[1]))
     weight = np.ones(v.shape[0]) if sample_weight is None else sample_weight
-    rows, weight = dense(every_kth_row(v, n_rows)), every_kth_row(weight, n_rows)
+    rows, weight = dense(spread_rows(v, n_rows)), spread_rows(weight, n_rows)
     weight = weight / weight.sum()
     varies = variance > 0
     scaled = (rows - mean) / np.sqrt(np.where(varies, variance, np.inf))
