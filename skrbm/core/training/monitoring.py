@@ -162,13 +162,12 @@ class Score(NamedTuple):
         """Standard error of the gain over another score, and the quantile of a t-test.
 
         The sampling error is computed from the difference between the two scores of each row. From
-        one epoch to the next, these differences vary much less between rows than the scores do. If
-        the numbers of rows differ, the rows are not the same, and the errors of both means add up.
+        one epoch to the next, these differences vary much less between rows than the scores do.
 
         Parameters
         ----------
         other : Score
-            Score of another machine.
+            Score of another machine for the same rows.
 
         Returns
         -------
@@ -177,26 +176,22 @@ class Score(NamedTuple):
             this score, but not that of the other score.
         quantile : float
             Quantile of Student's t-distribution at the level `CONFIDENCE`. The effective number of
-            rows, the smaller one of two, is the squared sum of their weights divided by the sum of
-            the squared weights. The number of degrees of freedom is one less. The quantile is 1.0,
-            and the sampling error is ignored, if a score has no `rows` or if the effective number of
-            rows is at most `MIN_PAIRED_ROWS`.
+            rows is the squared sum of their weights divided by the sum of the squared weights. The
+            number of degrees of freedom is one less. The quantile is 1.0, and the sampling error is
+            ignored, if a score has no `rows` or if the effective number of rows is at most
+            `MIN_PAIRED_ROWS`.
         """
         if self.rows is None or other.rows is None:
             return self.std_error, 1.0
-        samples = [(self.rows, self.weight), (other.rows, other.weight)]
-        if len(self.rows) == len(other.rows):
-            samples = [(np.subtract(self.rows, other.rows, dtype=np.float64), self.weight)]
-        n_rows, variance = np.inf, self.std_error**2
-        for values, weight in samples:
-            shares = np.ones(len(values)) if weight is None else weight
-            number = shares.sum() ** 2 / np.square(shares).sum()
-            if not number > MIN_PAIRED_ROWS:
-                return self.std_error, 1.0
-            residuals = values - np.average(values, weights=shares)
-            variance += np.average(np.square(residuals), weights=shares) / (number - 1)
-            n_rows = min(n_rows, number)
-        return float(np.sqrt(variance)), float(stdtrit(n_rows - 1, CONFIDENCE))
+        differences = np.subtract(self.rows, other.rows, dtype=np.float64)
+        weight = np.ones(len(differences)) if self.weight is None else self.weight
+        n_rows = weight.sum() ** 2 / np.square(weight).sum()
+        if not n_rows > MIN_PAIRED_ROWS:
+            return self.std_error, 1.0
+        residuals = differences - np.average(differences, weights=weight)
+        variance = np.average(np.square(residuals), weights=weight) / (n_rows - 1)
+        quantile = float(stdtrit(n_rows - 1, CONFIDENCE))
+        return float(np.hypot(np.sqrt(variance), self.std_error)), quantile
 
 
 NO_SCORE = Score(-np.inf)  # below every score

@@ -308,7 +308,7 @@ def test_monitor_never_integrates_over_very_wide_laws(width, rng, monkeypatch):
     machine.weights[...] = width
     looks = []
     monkeypatch.setattr(
-        pseudo._Rows, "log_conditionals", lambda *_: looks.append(1) or np.zeros(20)
+        pseudo._Rows, "log_conditionals", lambda *a: looks.append(1) or np.zeros(len(a[-1]))
     )
     assert np.isnan(monitor(machine, v)) == (width > 100) == (not looks)
 
@@ -356,14 +356,13 @@ def test_no_array_has_all_pairs_of_values_of_a_unit(name, with_offset, rng):
     assert peak < 10e6
 
 
-def test_the_number_of_monitored_rows_hardly_depends_on_the_parameters(rng):
-    """Slip: 213 rows of the best epoch, and 209 of the next one, which no pairs are made of."""
+def test_monitored_rows_do_not_depend_on_the_parameters(rng):
+    """Slip: 213 rows in the best epoch and 209 in the next one, which cannot be compared in pairs."""
     p = model(sized("cho", 50, 8), 0)
     machine, v = machine_from(p), draw_rows(p, 1000, rng)
-    numbers = []
-    for factor in np.linspace(1, 1.2, 11):
+    numbers = set()
+    for factor in (0.3, 1, 1.05, 1.1, 3):  # 20 to 90 nodes
         other = replace(machine, weights=machine.weights * factor)
-        scores, _ = pseudo.monitored_rows(other, v, 2_000_000)
-        numbers.append(len(scores))
-    assert pseudo.MONITOR_ROWS[0] < numbers[0] < pseudo.MONITOR_ROWS[1]
-    assert len(set(numbers)) == 1
+        numbers.add(len(pseudo.monitored_rows(other, v, 5_000_000)[0]))
+    (number,) = numbers
+    assert pseudo.MONITOR_ROWS[0] < number < pseudo.MONITOR_ROWS[1]

@@ -92,17 +92,6 @@ def test_error_of_a_gain_is_that_of_a_paired_test(is_weighted, rng):
     np.testing.assert_allclose(both, np.hypot(2.0, std_error))
 
 
-def test_error_of_a_gain_over_other_rows_is_that_of_two_samples(rng):
-    # Slip: the rows of one score subtracted from those of another, whose number is another.
-    one, other = rng.normal(size=12), 3 * rng.normal(size=200)
-    std_error, quantile = Score(0.0, 0.0, one).error_of_gain(Score(0.0, 0.0, other))
-    np.testing.assert_allclose(std_error, np.hypot(stats.sem(one), stats.sem(other)))
-    np.testing.assert_allclose(quantile, stats.t(11).ppf(0.95))
-    both, _ = Score(0.0, 2.0, one).error_of_gain(Score(0.0, 0.0, other))
-    np.testing.assert_allclose(both, np.hypot(2.0, std_error))
-    assert Score(0.0, 2.0, one).error_of_gain(Score(0.0, 0.0, other[:1])) == (2.0, 1.0)
-
-
 def test_few_rows_end_a_rising_run_rarely_and_a_falling_one_soon(rng):
     """A row's score wanders: of 500 rising runs, means of ten rows alone end 91."""
     n_runs, n_epochs, n_rows, patience = 500, 40, 10, 5
