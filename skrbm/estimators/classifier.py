@@ -49,10 +49,10 @@ from skrbm.estimators.tables.kinds import are_numbers
 from skrbm.estimators.tabular_rbm import TabularRBM
 
 
-def default_estimator(X: Any = None) -> BaseRBM:
-    """Create the default `estimator` of a classifier for rows `X`; for None, that of bits."""
+def default_estimator(X: Any) -> BaseRBM:
+    """Create the default `estimator` of a classifier, selected by the values of `X`."""
     low, high = -MEAN_ROUNDING, 1 + MEAN_ROUNDING
-    are_means = issparse(X) or has_only(to_numpy(X), lambda x: (x >= low) & (x <= high))
+    are_means = issparse(X) or has_only(X, lambda x: (x >= low) & (x <= high))
     kind: type[BaseRBM] = BernoulliRBM if are_means else TabularRBM
     return kind(optimizer="adam", learning_rate=0.01, n_iter=30, random_state=0)
 
@@ -370,6 +370,7 @@ class RBMClassifier(
 
         A warm start needs a fitted estimator of the same class, whose arrays have the same meaning.
         """
+        check_library(self, X)
         estimator = default_estimator(X) if self.estimator is None else self.estimator
         rbm = clone(estimator)
         rbm._validate_params()

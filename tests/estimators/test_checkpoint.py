@@ -299,7 +299,7 @@ def test_default_estimators_are_the_same_by_name(tmp_path):
     with pytest.raises(KilledError):
         interrupted.fit(X, LABELS)
     resumed = joblib.load(path).set_params(
-        estimator=default_estimator().set_params(warm_start=True)
+        estimator=default_estimator(X).set_params(warm_start=True)
     )
     assert all_bits(resumed.fit(X, LABELS)) == all_bits(whole)
     with pytest.raises(ValueError, match=r"but \['estimator__n_iter'\] were changed"):

@@ -660,7 +660,10 @@ def test_integers_of_sparse_columns_are_rounded():
 
 @pytest.mark.parametrize(
     "dtype",
-    [("f8", 0.0), ("f8", np.nan), ("f4", np.float32(1)), (int, 1), (bool, True), (bool, False)],
+    [
+        *[("f8", 0.0), ("f8", np.nan), ("f4", np.float32(1))],
+        *[(int, 1), (bool, True), (bool, False)],
+    ],
 )
 def test_sparse_columns_of_every_fill_value_are_drawn(dtype):
     """Slips: a fill value that pandas cannot read in the name of a type; a True that is no text."""

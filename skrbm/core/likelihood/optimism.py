@@ -62,11 +62,12 @@ def effective_parameters(
     machine = machine.astype(np.float64)
     rows = spread_rows(v, N_OPTIMISM_ROWS).astype(np.float64)
     scale = np.sqrt(np.broadcast_to(step_sum, machine.visible.n_columns))
-    if is_sparse(rows):
+    is_wide = rows.shape[1] >= rows.shape[0]
+    if is_sparse(rows) and is_wide:
         _, slope = machine.visible.affine_signal
         of_visible = _sparse_spectrum(rows.multiply(slope * scale).tocsr())
     else:
-        of_visible = _spectrum(machine.visible.signal(rows) * scale)
+        of_visible = _spectrum(machine.visible.signal(dense(rows)) * scale)
     curvature = np.multiply.outer(of_visible, _spectrum(machine.mean_hidden(rows)))
     penalty = l2 * float(np.square(scale).mean())
     total = curvature + penalty

@@ -418,10 +418,10 @@ def _series(values: Array, categories: Array | None, dtype: str) -> Any:
             raise ValueError("other categories")
         is_ordered = dtype.startswith("ordered")
         return pd.Series(pd.Categorical(values, categories=categories, ordered=is_ordered))
-    sparse = re.fullmatch(r"Sparse\[(\w+), (.+)\]", dtype)
+    # pandas parses the names of sparse types with the default fill value alone
+    sparse = re.fullmatch(r"Sparse\[((?:u?int|float)\d+|bool), (?!nan)(.+)\]", dtype)
     if sparse is None:
         return pd.Series(values, dtype=dtype)
-    # pandas itself reads no fill value but the default of the type
     kind, fill = np.dtype(sparse[1]), sparse[2]
     fill_value = fill == "True" if kind == bool else kind.type(fill).item()
     return pd.Series(values, dtype=pd.SparseDtype(kind, fill_value))
