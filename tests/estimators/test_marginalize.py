@@ -517,11 +517,11 @@ def test_columns_that_are_no_longer_observed_change_no_statistics(estimator, unk
 @pytest.mark.filterwarnings("ignore:Features .* are constant", "ignore:Numeric columns")
 @pytest.mark.parametrize("estimator", [GaussianBernoulliRBM, TabularRBM])
 def test_columns_that_only_odd_rows_have_are_learned(estimator):
-    """No row with a value of them is among every kth row. Slip: all parameters are NaN."""
+    """No row with a value of them is among every kth row. Slips: parameters of NaN, or of 1e305."""
     X = np.random.default_rng(0).normal(size=(2000, 6))
     X[::2, :4], X[:, 5] = np.nan, 3
     rbm = estimator(2, n_iter=1, missing="marginalize", random_state=0).fit(X)
-    np.testing.assert_allclose(rbm._data["redundancy"], 1, atol=0.1)
+    np.testing.assert_allclose(rbm._data["redundancy"], 1, atol=0.5)
     assert np.isfinite(rbm.components_).all()
 
 
