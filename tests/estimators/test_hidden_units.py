@@ -250,7 +250,7 @@ def test_strong_factors_are_learned_up_to_the_bound(parameterization):
     X = rng.normal(size=(4000, 5)) @ loadings + 0.5 * rng.normal(size=(4000, 30))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     rbm = GaussianBernoulliRBM(
-        5, hidden_units="gaussian", parameterization=parameterization, n_iter=40, random_state=0
+        5, hidden_units="gaussian", parameterization=parameterization, n_iter=40, random_state=1
     )
     with pytest.warns(ConvergenceWarning, match="strong factor"):
         rbm.fit(X)
@@ -261,7 +261,7 @@ def test_strong_factors_are_learned_up_to_the_bound(parameterization):
         np.linalg.slogdet(P)[1] / 2 - np.einsum("ij,jk,ik->i", X, P, X).mean() / 2
         for P in (precision, np.eye(30))
     )
-    assert learned > independent + 20
+    assert learned > independent + 24
 
 
 def test_factors_beyond_the_bound_are_warned_of():
