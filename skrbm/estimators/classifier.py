@@ -480,6 +480,7 @@ class RBMClassifier(
         own = tags_of(TabularRBM() if self.estimator is None else self.estimator)
         tags.input_tags = own.input_tags
         tags.input_tags.sparse |= self.estimator is None
-        tags.input_tags.allow_nan = False
+        # checks of scikit-learn 1.6 subtract a mean from integers of categorical estimators
+        tags.input_tags.allow_nan = tags.input_tags.categorical = False
         tags.transformer_tags.preserves_dtype = own.transformer_tags.preserves_dtype
         return tags

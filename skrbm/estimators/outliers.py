@@ -262,6 +262,8 @@ class RBMOutlierDetector(OutlierMixin, BaseEstimator):
         tags.input_tags = tags_of(estimator).input_tags
         tags.input_tags.sparse |= self.estimator is None
         tags.input_tags.allow_nan &= self._is_pseudo
+        # checks of scikit-learn 1.6 subtract a mean from integers of the others
+        tags.input_tags.categorical &= tags.input_tags.allow_nan
         return tags
 
 

@@ -116,10 +116,10 @@ PSEUDO = {"criterion": "pseudo_likelihood"}
 @pytest.mark.parametrize(
     ("estimator", "expected"),
     [
-        (RBMClassifier(), {"sparse", "categorical", "string"}),
+        (RBMClassifier(), {"sparse", "string"}),
         (RBMClassifier(BernoulliRBM()), {"sparse"}),
-        (RBMClassifier(TabularRBM()), {"categorical", "string"}),
-        (RBMOutlierDetector(), {"sparse", "categorical", "string"}),
+        (RBMClassifier(TabularRBM()), {"string"}),
+        (RBMOutlierDetector(), {"sparse", "string"}),
         (RBMOutlierDetector(**PSEUDO), {"sparse", "categorical", "string", "allow_nan"}),
         (RBMOutlierDetector(GaussianBernoulliRBM(), **PSEUDO), set()),
         (RBMOutlierDetector(TabularRBM(), **PSEUDO), {"categorical", "string", "allow_nan"}),
